@@ -1,0 +1,174 @@
+// Pages behind spans: commit, and the read-only seal.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/arena.h"
+#include "allocator/arena_layout.h"
+#include "allocator/group_pages.h"
+#include "device/error.h"
+
+namespace holdfast {
+
+absl::Status Arena::Commit(SpanId span, std::uint64_t bytes) {
+  std::lock_guard<std::mutex> transition(transition_mutex_);
+  std::size_t g = 0;
+  std::uint64_t end = 0;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (span.index >= spans_.size()) {
+      return MakeError({.kind = ErrorKind::kInvalidArgument, .object = name_}, "no such span");
+    }
+    const SpanInfo& info = spans_[span.index];
+    if (bytes == UINT64_MAX) bytes = info.spec.bytes;
+    if (bytes > info.spec.bytes) {
+      return MakeError({.kind = ErrorKind::kInvalidArgument,
+                        .object = info.spec.name,
+                        .need = bytes,
+                        .have = info.spec.bytes},
+                       "commit beyond the span");
+    }
+    if (bytes == 0) return absl::OkStatus();
+    g = span_group_[span.index];
+    end = info.range.base - groups_[g].extent.base + bytes;
+  }
+  return ExtendGroup(g, end);
+}
+
+absl::Status Arena::CommitTag(const std::string& tag) {
+  std::lock_guard<std::mutex> transition(transition_mutex_);
+  if (!HasTag(tag)) {
+    return MakeError({.kind = ErrorKind::kNotFound, .object = tag}, "no such tag");
+  }
+  struct Before {
+    std::size_t group, chunks;
+    std::uint64_t committed;
+  };
+  std::vector<Before> done;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    ArenaGroup& group = groups_[g];
+    if (group.spec.tag != tag) continue;
+    const Before before{g, group.chunks.size(), group.committed_bytes};
+    if (absl::Status extended = ExtendGroup(g, group.reserved_bytes); !extended.ok()) {
+      for (const Before& b : done) ShrinkGroup(b.group, b.chunks, b.committed);
+      return extended;
+    }
+    done.push_back(before);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Arena::ExtendGroup(std::size_t g, std::uint64_t end) {
+  ArenaGroup& group = groups_[g];
+  const std::uint64_t target = AlignUp(end, device_.info().granularity);
+  if (target <= group.committed_bytes) return absl::OkStatus();
+  if (group.asleep) {
+    return MakeError({.kind = ErrorKind::kAsleep, .object = GroupName(group.spec)},
+                     "no pages are added to a sleeping group");
+  }
+  if (group.sealed) {
+    return MakeError({.kind = ErrorKind::kLocked, .object = GroupName(group.spec)},
+                     "no pages are added to a sealed group");
+  }
+  HOLDFAST_RETURN_IF_ERROR(RemoveOrphans());
+
+  std::vector<ArenaChunk> added;
+  for (std::uint64_t offset = group.committed_bytes; offset < target;) {
+    const std::uint64_t bytes = std::min(target - offset, group.spec.chunk_bytes);
+    added.push_back({.range = {group.extent.base + offset, bytes}});
+    offset += bytes;
+  }
+  if (absl::Status made = MakeZeroedPages(added); !made.ok()) {
+    for (ArenaChunk& chunk : added) {
+      if (!RemoveChunk(device_, chunk).ok()) orphans_.push_back(chunk);
+    }
+    return Annotate(made, "commit of " + GroupName(group.spec));
+  }
+  group.chunks.insert(group.chunks.end(), added.begin(), added.end());
+  group.committed_bytes = target;
+  std::lock_guard<std::mutex> lock(mutex_);
+  group_committed_[g] = target;
+  return absl::OkStatus();
+}
+
+absl::Status Arena::MakeZeroedPages(std::vector<ArenaChunk>& chunks) {
+  // New physical memory has always been seen to read as zero, but no driver promises it.
+  absl::Status status;
+  for (std::size_t i = 0; i < chunks.size() && status.ok(); ++i) {
+    ArenaChunk& chunk = chunks[i];
+    status = MapChunk(device_, chunk);
+    if (status.ok()) status = device_.SetAccess(chunk.range, Access::kReadWrite);
+    if (status.ok()) status = device_.Fill(*stream_, chunk.range.base, 0, chunk.range.bytes);
+  }
+  if (status.ok()) status = device_.Synchronize(*stream_);
+  if (!status.ok()) {
+    Settle(device_, *stream_);
+    return status;
+  }
+  for (ArenaChunk& chunk : chunks) chunk.lost = false;
+  return absl::OkStatus();
+}
+
+void Arena::ShrinkGroup(std::size_t g, std::size_t chunks, std::uint64_t committed_bytes) {
+  ArenaGroup& group = groups_[g];
+  for (std::size_t i = chunks; i < group.chunks.size(); ++i) {
+    if (!RemoveChunk(device_, group.chunks[i]).ok()) orphans_.push_back(group.chunks[i]);
+  }
+  group.chunks.resize(chunks);
+  group.committed_bytes = committed_bytes;
+  std::lock_guard<std::mutex> lock(mutex_);
+  group_committed_[g] = committed_bytes;
+}
+
+absl::Status Arena::RemoveOrphans() {
+  while (!orphans_.empty()) {
+    HOLDFAST_RETURN_IF_ERROR(RemoveChunk(device_, orphans_.back()));
+    orphans_.pop_back();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Arena::Seal(const std::string& tag) {
+  std::lock_guard<std::mutex> transition(transition_mutex_);
+  std::vector<ArenaGroup*> sealing;
+  bool found = false;
+  for (ArenaGroup& group : groups_) {
+    if (group.spec.tag != tag || group.spec.role != Role::kImmutable) continue;
+    found = true;
+    if (group.sealed) continue;
+    if (group.asleep) {
+      return MakeError({.kind = ErrorKind::kAsleep, .object = GroupName(group.spec)},
+                       "a sleeping group cannot be sealed");
+    }
+    if (group.reserved_bytes > group.committed_bytes) {
+      return MakeError({.kind = ErrorKind::kInvalidArgument,
+                        .object = GroupName(group.spec),
+                        .need = group.reserved_bytes,
+                        .have = group.committed_bytes},
+                       "sealed before all of its spans are committed");
+    }
+    sealing.push_back(&group);
+  }
+  if (!found) {
+    return MakeError({.kind = ErrorKind::kNotFound, .object = tag},
+                     "no immutable group of this tag");
+  }
+  for (std::size_t i = 0; i < sealing.size(); ++i) {
+    ArenaGroup& group = *sealing[i];
+    const AddressRange pages{group.extent.base, group.committed_bytes};
+    absl::Status lowered;
+    if (pages.bytes > 0) lowered = device_.SetAccess(pages, Access::kRead);
+    if (!lowered.ok()) {
+      for (std::size_t j = 0; j < i; ++j) {
+        const AddressRange back{sealing[j]->extent.base, sealing[j]->committed_bytes};
+        // One that cannot be raised again is read-only, and stays marked as what it is.
+        sealing[j]->sealed = back.bytes > 0 && !device_.SetAccess(back, Access::kReadWrite).ok();
+      }
+      return Annotate(lowered, "seal of " + GroupName(group.spec));
+    }
+    group.sealed = true;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace holdfast

@@ -1,0 +1,21 @@
+# Static linking of everything but glibc, so that a binary runs on another machine. Debian's and Ubuntu's abseil
+# package ships both kinds of library but exports only the shared ones: each exported target is pointed at the
+# archive beside it. (GoogleTest ships archives only; the CUDA runtime is linked statically in every preset.)
+add_link_options(-static-libstdc++ -static-libgcc)
+
+get_property(imported DIRECTORY PROPERTY IMPORTED_TARGETS)
+foreach(target ${imported})
+  get_target_property(type ${target} TYPE)
+  if(NOT target MATCHES "^absl::" OR NOT type STREQUAL "SHARED_LIBRARY")
+    continue()
+  endif()
+  get_target_property(configurations ${target} IMPORTED_CONFIGURATIONS)
+  foreach(configuration ${configurations})
+    get_target_property(shared ${target} IMPORTED_LOCATION_${configuration})
+    string(REGEX REPLACE "\\.so(\\..*)?$" ".a" archive ${shared})
+    if(NOT EXISTS ${archive})
+      message(FATAL_ERROR "holdfast: the portable preset needs ${archive}")
+    endif()
+    set_target_properties(${target} PROPERTIES IMPORTED_LOCATION_${configuration} ${archive})
+  endforeach()
+endforeach()

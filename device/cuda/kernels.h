@@ -1,0 +1,26 @@
+// The device's own kernels, as the host launches them.
+#ifndef HOLDFAST_DEVICE_CUDA_KERNELS_H_
+#define HOLDFAST_DEVICE_CUDA_KERNELS_H_
+
+#include <cstdint>
+
+#include "device/hash.h"
+
+namespace holdfast {
+
+// Hashes bytes [data, data + bytes) leaf by leaf into out[0 .. ceil(bytes / kHashLeafBytes)).
+struct HashLeavesParams {
+  const std::uint8_t* data = nullptr;  // 8-byte aligned
+  std::uint64_t bytes = 0;             // > 0
+  Hash128* out = nullptr;              // memory the GPU can write: pinned host or its own
+};
+
+inline constexpr unsigned kHashBlockThreads = 512;
+
+// The __global__ function that takes a HashLeavesParams by value; one block of kHashBlockThreads a
+// leaf.
+const void* HashLeavesFunction();
+
+}  // namespace holdfast
+
+#endif  // HOLDFAST_DEVICE_CUDA_KERNELS_H_

@@ -1,0 +1,25 @@
+// Reads one node of a captured CUDA graph into plain data.
+#ifndef HOLDFAST_DEVICE_CUDA_NODE_READER_H_
+#define HOLDFAST_DEVICE_CUDA_NODE_READER_H_
+
+#include <cuda.h>
+
+#include "absl/status/statusor.h"
+#include "device/cuda/cuda_context.h"
+#include "device/cuda/function_layouts.h"
+#include "device/node_view.h"
+
+namespace holdfast {
+
+// Of any type but a child graph. Bytes are copied: the driver's node is not referred to afterwards.
+// A node that cannot be read comes back as kUnreadable, with the reason in its name; the only error
+// is a lost device.
+absl::StatusOr<NodeView> ReadNode(const CudaContext& context, FunctionLayouts& layouts,
+                                  CUgraphNode node, CUgraphNodeType type);
+
+// A node that could not be read: "unreadable: <what>: <why>".
+NodeView UnreadableNode(const std::string& what, const std::string& why);
+
+}  // namespace holdfast
+
+#endif  // HOLDFAST_DEVICE_CUDA_NODE_READER_H_

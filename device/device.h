@@ -1,0 +1,266 @@
+// What a GPU is to Holdfast: address windows, physical chunks, access, streams, work, and captured
+// graphs. One contract, two implementations (cuda/, host/), one conformance suite (tests/device).
+//
+// Public methods pass the call table (counting, fail-at-call-k) and then the implementation. All
+// methods are thread-safe; work on one stream runs in the order it was enqueued. A method that
+// fails leaves things as they were unless it says otherwise. Only this folder includes driver or OS
+// memory headers.
+#ifndef HOLDFAST_DEVICE_DEVICE_H_
+#define HOLDFAST_DEVICE_DEVICE_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "device/address.h"
+#include "device/call_table.h"
+#include "device/error.h"
+#include "device/gemm.h"
+#include "device/hash.h"
+#include "device/node_view.h"
+#include "device/op.h"
+
+namespace holdfast {
+
+struct DeviceInfo {
+  std::string name;  // "host", or the GPU's name
+  std::string spec;  // "host", "cuda:0": what OpenDevice takes
+  bool is_cuda = false;
+  std::uint64_t granularity = 0;     // chunk sizes and mapped addresses are multiples of it
+  std::uint64_t capacity_bytes = 0;  // physical memory
+  int multiprocessors = 0;           // host: threads usable at once
+  std::string driver;                // version, or "none"
+};
+
+enum class Access { kNone, kRead, kReadWrite };
+
+// One physical allocation. 0 is no chunk.
+struct ChunkHandle {
+  std::uint64_t id = 0;
+  explicit operator bool() const { return id != 0; }
+  bool operator==(const ChunkHandle&) const = default;
+};
+
+// What the device knows of an address. Never an error: an unknown address is simply not mapped.
+struct AddressState {
+  bool mapped = false;  // physical memory stands behind it (device or registered host memory)
+  bool host = false;    // pinned host memory this device can reach
+  Access access = Access::kNone;
+  std::uint64_t generation = 0;  // changes with the physical pages; 0 if not mapped
+};
+
+struct MemoryUse {
+  std::uint64_t own_bytes = 0;  // chunks this Device object holds
+  std::uint64_t process_bytes =
+      0;  // device memory of this process as the driver counts it; 0 if unknown
+  std::uint64_t free_bytes = 0;  // free on the whole device now
+};
+
+// Pinned host memory, given back on destruction. Move-only.
+class HostBuffer {
+ public:
+  HostBuffer() = default;
+  HostBuffer(HostBuffer&& other) noexcept;
+  HostBuffer& operator=(HostBuffer&& other) noexcept;
+  ~HostBuffer();
+
+  std::byte* data() const { return data_; }
+  std::uint64_t size() const { return size_; }
+
+ private:
+  friend class Device;
+  HostBuffer(class Device* device, std::byte* data, std::uint64_t size)
+      : device_(device), data_(data), size_(size) {}
+
+  Device* device_ = nullptr;
+  std::byte* data_ = nullptr;
+  std::uint64_t size_ = 0;
+};
+
+// An order of execution. Destruction waits for its work. Made by Device::CreateStream, which must
+// outlive it.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  const std::string& name() const { return name_; }
+
+ protected:
+  explicit Stream(std::string name) : name_(std::move(name)) {}
+
+ private:
+  std::string name_;
+};
+
+// The template of a graph, as recorded. Readable; never runs.
+class CapturedGraph {
+ public:
+  virtual ~CapturedGraph() = default;
+  // The nodes as data. kUnreadable nodes appear as such; only a lost device makes this fail.
+  virtual absl::StatusOr<GraphView> View() const = 0;
+};
+
+// What can be launched. Keeps what it needs of its template.
+class ExecutableGraph {
+ public:
+  virtual ~ExecutableGraph() = default;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const DeviceInfo& info() const { return info_; }
+  CallTable& calls() { return calls_; }
+
+  // -- Address space and physical memory
+  // --------------------------------------------------------------- Reserves `bytes` (rounded up to
+  // the granularity), at `hint` if the device honours it: compare the result. Nothing is mapped;
+  // kAddressTaken or kDriver.
+  absl::StatusOr<AddressRange> ReserveAddress(std::uint64_t bytes, DeviceAddress hint);
+  // Gives back a whole reservation in which nothing is mapped.
+  absl::Status FreeAddress(AddressRange range);
+  // `bytes` is a positive multiple of the granularity. kOutOfMemory with need and have.
+  absl::StatusOr<ChunkHandle> CreateChunk(std::uint64_t bytes);
+  // Physical memory goes when the last mapping is gone too.
+  absl::Status ReleaseChunk(ChunkHandle chunk);
+  // Maps the whole chunk at `address`, inside a reservation, over nothing. No access yet.
+  absl::Status Map(DeviceAddress address, std::uint64_t bytes, ChunkHandle chunk);
+  // Unmaps exactly one or several whole mappings. Does not wait for work that uses them: the caller
+  // must have drained every stream that may touch the range.
+  absl::Status Unmap(AddressRange range);
+  // Sets what kernels and copies may do to whole mappings.
+  absl::Status SetAccess(AddressRange range, Access access);
+  AddressState Query(DeviceAddress address) const { return DoQuery(address); }
+  absl::StatusOr<MemoryUse> Memory() const { return DoMemory(); }
+  // Zeroed pinned host memory of exactly `bytes` > 0. kOutOfHostMemory.
+  absl::StatusOr<HostBuffer> AllocateHost(std::uint64_t bytes);
+
+  // -- Streams and work
+  // --------------------------------------------------------------------------------
+  absl::StatusOr<std::unique_ptr<Stream>> CreateStream(std::string name);
+  // Waits until all work enqueued so far is done. kDeviceLost if some of it faulted. Not during
+  // capture.
+  absl::Status Synchronize(Stream& stream);
+  // The same with a deadline; kDeadlineExceeded leaves the work running.
+  absl::Status SynchronizeBy(Stream& stream, std::chrono::steady_clock::time_point deadline);
+
+  // Asynchronous unless said otherwise; recorded instead of run if the stream is capturing.
+  // `params` points to op.params_bytes bytes and is copied before the call returns.
+  absl::Status Launch(Stream& stream, const Op& op, const LaunchShape& shape, const void* params);
+  // Between device memory and pinned HostBuffer memory, or within either; the host side must live
+  // until the copy has run (when captured: as long as the graph).
+  absl::Status CopyToDevice(Stream& stream, DeviceAddress to, const void* from,
+                            std::uint64_t bytes);
+  absl::Status CopyToHost(Stream& stream, void* to, DeviceAddress from, std::uint64_t bytes);
+  absl::Status CopyOnDevice(Stream& stream, DeviceAddress to, DeviceAddress from,
+                            std::uint64_t bytes);
+  absl::Status Fill(Stream& stream, DeviceAddress to, std::uint8_t value, std::uint64_t bytes);
+  // Hashes each kHashLeafBytes of the range (the last leaf may be shorter) into out[i], pinned host
+  // memory of ceil(bytes / kHashLeafBytes) entries. base is 8-byte aligned. Not capturable.
+  absl::Status HashLeaves(Stream& stream, AddressRange range, Hash128* out);
+  // Runs function(argument) in stream order on a host thread; it must not call the device.
+  absl::Status HostFunction(Stream& stream, void (*function)(void*), void* argument);
+
+  // -- Matrix products
+  // ---------------------------------------------------------------------------------
+  absl::StatusOr<std::unique_ptr<GemmPlan>> PlanGemm(const GemmSpec& spec);
+  absl::Status Gemm(Stream& stream, const GemmPlan& plan, const GemmOperands& operands);
+
+  // -- Graphs
+  // ------------------------------------------------------------------------------------------ Work
+  // enqueued to `stream` from now on is recorded. One capture a stream; thread-local.
+  absl::Status BeginCapture(Stream& stream);
+  // Ends it, in success or failure: the stream is usable again either way.
+  absl::StatusOr<std::unique_ptr<CapturedGraph>> EndCapture(Stream& stream);
+  // Makes it launchable and uploads it. All memory it names may be unmapped, but for copies and
+  // fills.
+  absl::StatusOr<std::unique_ptr<ExecutableGraph>> Instantiate(const CapturedGraph& graph);
+  // Asynchronous, and nothing is checked: see graphs/ for the guard. `graph` must live until it has
+  // run.
+  absl::Status LaunchGraph(Stream& stream, ExecutableGraph& graph);
+
+ protected:
+  Device() = default;
+  void set_info(DeviceInfo info) { info_ = std::move(info); }
+
+ private:
+  friend class HostBuffer;
+
+  virtual absl::StatusOr<AddressRange> DoReserveAddress(std::uint64_t bytes,
+                                                        DeviceAddress hint) = 0;
+  virtual absl::Status DoFreeAddress(AddressRange range) = 0;
+  virtual absl::StatusOr<ChunkHandle> DoCreateChunk(std::uint64_t bytes) = 0;
+  virtual absl::Status DoReleaseChunk(ChunkHandle chunk) = 0;
+  virtual absl::Status DoMap(DeviceAddress address, std::uint64_t bytes, ChunkHandle chunk) = 0;
+  virtual absl::Status DoUnmap(AddressRange range) = 0;
+  virtual absl::Status DoSetAccess(AddressRange range, Access access) = 0;
+  virtual AddressState DoQuery(DeviceAddress address) const = 0;
+  virtual absl::StatusOr<MemoryUse> DoMemory() const = 0;
+  virtual absl::StatusOr<std::byte*> DoAllocateHost(std::uint64_t bytes) = 0;
+  virtual absl::Status DoFreeHost(std::byte* data, std::uint64_t bytes) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Stream>> DoCreateStream(std::string name) = 0;
+  virtual absl::Status DoSynchronize(Stream& stream,
+                                     std::chrono::steady_clock::time_point deadline) = 0;
+  virtual absl::Status DoLaunch(Stream& stream, const Op& op, const LaunchShape& shape,
+                                const void* params) = 0;
+  virtual absl::Status DoCopy(Stream& stream, const CopyView& copy) = 0;
+  virtual absl::Status DoFill(Stream& stream, const FillView& fill) = 0;
+  virtual absl::Status DoHashLeaves(Stream& stream, AddressRange range, Hash128* out) = 0;
+  virtual absl::Status DoHostFunction(Stream& stream, void (*function)(void*), void* argument) = 0;
+  virtual absl::StatusOr<std::unique_ptr<GemmPlan>> DoPlanGemm(const GemmSpec& spec) = 0;
+  virtual absl::Status DoGemm(Stream& stream, const GemmPlan& plan,
+                              const GemmOperands& operands) = 0;
+  virtual absl::Status DoBeginCapture(Stream& stream) = 0;
+  virtual absl::StatusOr<std::unique_ptr<CapturedGraph>> DoEndCapture(Stream& stream) = 0;
+  virtual absl::StatusOr<std::unique_ptr<ExecutableGraph>> DoInstantiate(
+      const CapturedGraph& graph) = 0;
+  virtual absl::Status DoLaunchGraph(Stream& stream, ExecutableGraph& graph) = 0;
+
+  DeviceInfo info_;
+  CallTable calls_;
+  // Where each live mapping begins: one Unmap may end several, and each is counted.
+  std::mutex mapping_lock_;
+  std::set<DeviceAddress> mapping_bases_;
+};
+
+// Launch with the parameter struct's own type. Padding is cleared first: a captured graph is
+// compared and audited word by word, and what happened to lie on the stack must not look like a
+// pointer.
+template <typename Params>
+absl::Status Launch(Device& device, Stream& stream, const Op& op, const LaunchShape& shape,
+                    Params params) {
+  if (sizeof(Params) != op.params_bytes) {
+    return MakeError({.kind = ErrorKind::kInternal,
+                      .object = op.name,
+                      .need = op.params_bytes,
+                      .have = sizeof(Params)},
+                     "parameter struct of the wrong size");
+  }
+#if __has_builtin(__builtin_clear_padding)
+  __builtin_clear_padding(&params);
+#endif
+  return device.Launch(stream, op, shape, &params);
+}
+
+struct DeviceOptions {
+  // Host device only: physical bytes it pretends to have.
+  std::uint64_t host_capacity_bytes = std::uint64_t{4} * 1024 * 1024 * 1024;
+};
+
+// Opens "host", "cuda:N", or "auto" (the first usable GPU, else the host). kInvalidArgument for any
+// other text; kNotFound for a GPU that is not there, saying why (no driver, no such ordinal, not
+// built in).
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& spec,
+                                                   const DeviceOptions& options = {});
+
+}  // namespace holdfast
+
+#endif  // HOLDFAST_DEVICE_DEVICE_H_

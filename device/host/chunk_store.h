@@ -1,0 +1,65 @@
+// The physical memory of a host device: chunks are ranges of one memfd.
+//
+// The file is sparse and a range of it is used once: a chunk's offset lies behind all earlier ones,
+// so its pages were never written and read as zero, and no fragmentation can make a chunk fail that
+// fits the capacity. Giving a chunk back punches a hole: its pages return to the system. Not
+// thread-safe: HostMemory guards it.
+#ifndef HOLDFAST_DEVICE_HOST_CHUNK_STORE_H_
+#define HOLDFAST_DEVICE_HOST_CHUNK_STORE_H_
+
+#include <cstdint>
+#include <map>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "device/device.h"
+
+namespace holdfast {
+
+// Where a chunk lies in the memfd. Generations never repeat within the process, over all devices.
+struct HostChunk {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t generation = 0;
+  int mappings = 0;       // live ones
+  bool released = false;  // the handle is gone; the pages go with the last mapping
+};
+
+// The next generation number; never 0, never repeated.
+std::uint64_t NextGeneration();
+
+class ChunkStore {
+ public:
+  static absl::StatusOr<ChunkStore> Create(std::uint64_t capacity_bytes);
+  ChunkStore(ChunkStore&& other) noexcept;
+  ~ChunkStore();
+
+  // kOutOfMemory beyond the capacity; kDriver if the file cannot grow.
+  absl::StatusOr<ChunkHandle> Allocate(std::uint64_t bytes);
+  // The handle is dead afterwards; the pages live on while mapped.
+  absl::Status Release(ChunkHandle handle);
+  // A chunk whose handle is alive; null otherwise.
+  const HostChunk* Find(ChunkHandle handle) const;
+  void AddMapping(ChunkHandle handle);
+  void DropMapping(ChunkHandle handle);
+
+  int file() const { return file_; }
+  std::uint64_t capacity_bytes() const { return capacity_bytes_; }
+  std::uint64_t used_bytes() const { return used_bytes_; }
+
+ private:
+  ChunkStore(int file, std::uint64_t capacity_bytes)
+      : file_(file), capacity_bytes_(capacity_bytes) {}
+  void FreePagesIfUnused(std::map<std::uint64_t, HostChunk>::iterator chunk);
+
+  int file_ = -1;
+  std::uint64_t capacity_bytes_ = 0;
+  std::uint64_t used_bytes_ = 0;  // chunks with pages: held or still mapped
+  std::uint64_t end_offset_ = 0;  // every offset below it has been used
+  std::uint64_t last_id_ = 0;
+  std::map<std::uint64_t, HostChunk> chunks_;  // by handle id
+};
+
+}  // namespace holdfast
+
+#endif  // HOLDFAST_DEVICE_HOST_CHUNK_STORE_H_

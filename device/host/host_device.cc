@@ -1,0 +1,224 @@
+#include "device/host/host_device.h"
+
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "device/bytes.h"
+#include "device/host/chunk_store.h"
+#include "device/host/device_loss.h"
+#include "device/host/fault_guard.h"
+#include "device/host/host_gemm.h"
+#include "device/host/host_memory.h"
+#include "device/host/host_stream.h"
+#include "device/host/work.h"
+
+namespace holdfast {
+namespace {
+
+using Nodes = std::shared_ptr<const std::vector<Work>>;
+
+class HostCapturedGraph final : public CapturedGraph {
+ public:
+  explicit HostCapturedGraph(Nodes nodes) : nodes_(std::move(nodes)) {}
+  const Nodes& nodes() const { return nodes_; }
+
+  absl::StatusOr<GraphView> View() const override {
+    GraphView view;
+    for (const Work& node : *nodes_) view.nodes.push_back(ViewOf(node));
+    // One stream was captured: each node follows the one before.
+    for (std::size_t i = 1; i < nodes_->size(); ++i) view.edges.emplace_back(i - 1, i);
+    return view;
+  }
+
+ private:
+  Nodes nodes_;
+};
+
+class HostExecutableGraph final : public ExecutableGraph {
+ public:
+  explicit HostExecutableGraph(Nodes nodes) : nodes_(std::move(nodes)) {}
+  const Nodes& nodes() const { return nodes_; }
+
+ private:
+  Nodes nodes_;
+};
+
+absl::Status Foreign(const std::string& what) {
+  return MakeError({.kind = ErrorKind::kInvalidArgument, .object = what}, "of another device");
+}
+
+class HostDevice final : public Device {
+ public:
+  HostDevice(ChunkStore chunks, std::uint64_t capacity_bytes) : memory_(std::move(chunks)) {
+    DeviceInfo info;
+    info.name = "host";
+    info.spec = "host";
+    info.granularity = kHostGranularity;
+    info.capacity_bytes = capacity_bytes;
+    info.multiprocessors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    info.driver = "none";
+    set_info(std::move(info));
+  }
+
+ private:
+  absl::StatusOr<AddressRange> DoReserveAddress(std::uint64_t bytes, DeviceAddress hint) override {
+    return memory_.Reserve(bytes, hint);
+  }
+  absl::Status DoFreeAddress(AddressRange range) override { return memory_.Free(range); }
+  absl::StatusOr<ChunkHandle> DoCreateChunk(std::uint64_t bytes) override {
+    return memory_.CreateChunk(bytes);
+  }
+  absl::Status DoReleaseChunk(ChunkHandle chunk) override { return memory_.ReleaseChunk(chunk); }
+  absl::Status DoMap(DeviceAddress address, std::uint64_t bytes, ChunkHandle chunk) override {
+    return memory_.Map(address, bytes, chunk);
+  }
+  absl::Status DoUnmap(AddressRange range) override { return memory_.Unmap(range); }
+  absl::Status DoSetAccess(AddressRange range, Access access) override {
+    return memory_.SetAccess(range, access);
+  }
+  AddressState DoQuery(DeviceAddress address) const override { return memory_.Query(address); }
+  absl::StatusOr<MemoryUse> DoMemory() const override { return memory_.Use(); }
+  absl::StatusOr<std::byte*> DoAllocateHost(std::uint64_t bytes) override {
+    return memory_.AllocatePinned(bytes);
+  }
+  absl::Status DoFreeHost(std::byte* data, std::uint64_t) override {
+    return memory_.FreePinned(data);
+  }
+
+  absl::StatusOr<std::unique_ptr<Stream>> DoCreateStream(std::string name) override {
+    HOLDFAST_RETURN_IF_ERROR(loss_.Check());
+    return std::make_unique<HostStream>(std::move(name), memory_, loss_);
+  }
+  absl::Status DoSynchronize(Stream& stream,
+                             std::chrono::steady_clock::time_point deadline) override {
+    HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
+    return own->WaitUntil(deadline);
+  }
+
+  absl::Status DoLaunch(Stream& stream, const Op& op, const LaunchShape&,
+                        const void* params) override {
+    HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
+    if (op.host == nullptr) {
+      return MakeError({.kind = ErrorKind::kUnsupported, .object = op.name},
+                       "the kernel has no host twin");
+    }
+    return own->Submit(KernelWork{op.name, op.host, ParameterBytes(params, op.params_bytes)});
+  }
+  absl::Status DoCopy(Stream& stream, const CopyView& copy) override {
+    HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
+    HOLDFAST_RETURN_IF_ERROR(loss_.Check());
+    HOLDFAST_RETURN_IF_ERROR(CheckCopy(copy, own->IsCapturing() ? kRecorded : kRunNow));
+    return own->Submit(copy);
+  }
+  absl::Status DoFill(Stream& stream, const FillView& fill) override {
+    HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
+    HOLDFAST_RETURN_IF_ERROR(loss_.Check());
+    // A driver looks at a fill's memory when it runs or is instantiated, not when it is recorded.
+    if (!own->IsCapturing()) HOLDFAST_RETURN_IF_ERROR(CheckFill(fill, kRunNow));
+    return own->Submit(fill);
+  }
+  absl::Status DoHashLeaves(Stream& stream, AddressRange range, Hash128* out) override {
+    HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
+    HOLDFAST_RETURN_IF_ERROR(loss_.Check());
+    HOLDFAST_RETURN_IF_ERROR(memory_.CheckDevice(range, Access::kRead, "hash range"));
+    const std::uint64_t leaves = (range.bytes + kHashLeafBytes - 1) / kHashLeafBytes;
+    HOLDFAST_RETURN_IF_ERROR(memory_.CheckPinned(
+        {{reinterpret_cast<std::uint64_t>(out)}, leaves * sizeof(Hash128)}, "hash output"));
+    return own->SubmitUncapturable(HashWork{range, out}, "hash");
+  }
+  absl::Status DoHostFunction(Stream& stream, void (*function)(void*), void* argument) override {
+    HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
+    return own->Submit(HostFunctionWork{function, argument});
+  }
+
+  absl::StatusOr<std::unique_ptr<GemmPlan>> DoPlanGemm(const GemmSpec& spec) override {
+    return PlanHostGemm(spec);
+  }
+  absl::Status DoGemm(Stream& stream, const GemmPlan& plan, const GemmOperands& operands) override {
+    HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
+    const Op& op = HostGemmOp();
+    const HostGemmParams params = MakeHostGemmParams(plan.spec(), operands);
+    return own->Submit(KernelWork{op.name, op.host, ParameterBytes(&params, sizeof(params))});
+  }
+
+  absl::Status DoBeginCapture(Stream& stream) override {
+    HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
+    return own->BeginCapture();
+  }
+  absl::StatusOr<std::unique_ptr<CapturedGraph>> DoEndCapture(Stream& stream) override {
+    HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
+    HOLDFAST_ASSIGN_OR_RETURN(std::vector<Work> recorded, own->EndCapture());
+    return std::make_unique<HostCapturedGraph>(
+        std::make_shared<const std::vector<Work>>(std::move(recorded)));
+  }
+  absl::StatusOr<std::unique_ptr<ExecutableGraph>> DoInstantiate(
+      const CapturedGraph& graph) override {
+    HOLDFAST_RETURN_IF_ERROR(loss_.Check());
+    const auto* own = dynamic_cast<const HostCapturedGraph*>(&graph);
+    if (own == nullptr) return Foreign("graph");
+    for (const Work& node : *own->nodes()) {
+      if (const auto* copy = std::get_if<CopyView>(&node)) {
+        HOLDFAST_RETURN_IF_ERROR(CheckCopy(*copy, kRecorded));
+      } else if (const auto* fill = std::get_if<FillView>(&node)) {
+        HOLDFAST_RETURN_IF_ERROR(CheckFill(*fill, kRecorded));
+      }
+    }
+    return std::make_unique<HostExecutableGraph>(own->nodes());
+  }
+  absl::Status DoLaunchGraph(Stream& stream, ExecutableGraph& graph) override {
+    HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
+    const auto* executable = dynamic_cast<const HostExecutableGraph*>(&graph);
+    if (executable == nullptr) return Foreign("graph");
+    return own->SubmitUncapturable(GraphWork{executable->nodes()}, "graph launch");
+  }
+
+  absl::StatusOr<HostStream*> Own(Stream& stream) const {
+    auto* own = dynamic_cast<HostStream*>(&stream);
+    if (own == nullptr || !own->BelongsTo(memory_)) return Foreign("stream " + stream.name());
+    return own;
+  }
+
+  // Recorded copies and fills need mapped memory; what they may do to it shows when they run.
+  enum Checked { kRunNow, kRecorded };
+
+  absl::Status CheckSide(CopySide side, AddressRange range, Access access, const char* what) const {
+    if (side == CopySide::kDevice) return memory_.CheckDevice(range, access, what);
+    return memory_.CheckPinned(range, what);
+  }
+  absl::Status CheckCopy(const CopyView& copy, Checked checked) const {
+    const bool now = checked == kRunNow;
+    HOLDFAST_RETURN_IF_ERROR(CheckSide(copy.source_side, {{copy.source}, copy.bytes},
+                                       now ? Access::kRead : Access::kNone, "copy source"));
+    return CheckSide(copy.destination_side, {{copy.destination}, copy.bytes},
+                     now ? Access::kReadWrite : Access::kNone, "copy destination");
+  }
+  absl::Status CheckFill(const FillView& fill, Checked checked) const {
+    return memory_.CheckDevice({{fill.destination}, fill.bytes},
+                               checked == kRunNow ? Access::kReadWrite : Access::kNone,
+                               "fill destination");
+  }
+
+  HostMemory memory_;
+  DeviceLoss loss_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> OpenHostDevice(const DeviceOptions& options) {
+  const std::uint64_t capacity = options.host_capacity_bytes;
+  if (capacity < kHostGranularity) {
+    return MakeError({.kind = ErrorKind::kInvalidArgument,
+                      .object = "host_capacity_bytes",
+                      .need = kHostGranularity,
+                      .have = capacity},
+                     "less than one chunk");
+  }
+  InstallFaultHandlers();
+  HOLDFAST_ASSIGN_OR_RETURN(ChunkStore chunks, ChunkStore::Create(capacity));
+  return std::make_unique<HostDevice>(std::move(chunks), capacity);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,140 @@
+// The engine: a model, its captured graphs and its arena, taken through the life cycle
+//
+//   Loading -> Profiling -> Planned -> Locked -> Serving <-> Draining -> Asleep
+//
+// Create does everything up to Serving: loads and seals the weights, measures and warms up every
+// bucket with all rows on the null page, plans scratch, captures and audits largest first, locks,
+// and only then sizes the KV cache from what is really left. Afterwards Generate, Sleep and Wake,
+// any number of times.
+#ifndef HOLDFAST_RUNTIME_ENGINE_H_
+#define HOLDFAST_RUNTIME_ENGINE_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "allocator/arena.h"
+#include "allocator/residency.h"
+#include "graphs/graph_set.h"
+#include "runtime/generate.h"
+#include "runtime/kv_pages.h"
+#include "runtime/model.h"
+
+namespace holdfast {
+
+inline constexpr char kCacheTag[] = "kv_cache";
+inline constexpr char kWorkspaceTag[] = "workspace";
+inline constexpr char kStateTag[] = "state";
+
+struct EngineOptions {
+  // Shapes
+  std::int32_t max_batch = 64;            // sequences decoded together
+  std::int32_t max_prefill_tokens = 128;  // tokens of one prefill pass; longer prompts take several
+  std::int32_t max_sequence = 256;   // prompt and output together; cut to the model's own limit
+  std::vector<int> decode_buckets;   // empty: the default rule
+  std::vector<int> prefill_buckets;  // empty: powers of two from 16
+  // Memory
+  double utilization = 0.9;  // share of the device that may be in use once KV is committed
+  std::uint64_t chunk_bytes = 256 * kMiB;
+  ResidencyOptions residency;
+  // Outputs
+  bool deterministic = false;  // equal rows give equal bits in every bucket and batch
+  // Called with each step of Create and what is known of it; may be null.
+  std::function<void(const std::string& stage)> on_stage;
+  Model::Progress on_load = nullptr;
+  // Planted by a negative control: the graphs get a pointer to memory outside the arena.
+  bool plant_stale_pointer = false;
+};
+
+enum class EngineState { kLoading, kProfiling, kPlanned, kLocked, kServing, kDraining, kAsleep };
+const char* EngineStateName(EngineState state);
+
+struct KvPlan {
+  std::int32_t page_tokens = 0;
+  std::uint64_t page_bytes = 0;
+  std::int32_t most_pages = 0;     // what the extent was reserved for
+  std::int32_t pages = 0;          // committed, the null page among them
+  std::uint64_t budget_bytes = 0;  // device memory allowed in use in all
+  std::uint64_t used_bytes = 0;    // in use when the cache was sized
+};
+
+class Engine {
+ public:
+  // Errors leave nothing behind. The device must outlive the engine. kOutOfMemory (need, have) if
+  // not even one sequence of max_sequence fits beside what was measured.
+  static absl::StatusOr<std::unique_ptr<Engine>> Create(Device& device,
+                                                        std::unique_ptr<Model> model,
+                                                        EngineOptions options);
+  ~Engine();
+
+  // Generates to the end of every request, in waves of at most max_batch sequences.
+  // kInvalidArgument naming the request for an empty prompt, a token outside the vocabulary, or a
+  // sequence longer than the maximum, before any work; kAsleep naming the tag. One call at a time.
+  absl::StatusOr<std::vector<Completion>> Generate(const std::vector<GenerateRequest>& requests);
+
+  // As Residency::Sleep and Wake. Sequences do not outlive a Generate call, so nothing is lost with
+  // the cache.
+  absl::StatusOr<TransitionReport> Sleep(const std::vector<std::string>& tags,
+                                         std::chrono::milliseconds deadline);
+  absl::StatusOr<TransitionReport> Wake(const std::vector<std::string>& tags);
+
+  EngineState state() const { return state_.load(); }
+  const EngineOptions& options() const { return options_; }
+  const Model& model() const { return *model_; }
+  Device& device() const { return device_; }
+  Arena& arena() { return *arena_; }
+  Residency& residency() { return *residency_; }
+  GraphSet& graphs() { return *graphs_; }
+  Lane& lane() { return *lane_; }
+  SpanId workspace() const { return workspace_; }
+  const KvPlan& kv_plan() const { return kv_plan_; }
+  std::uint64_t executable_bytes() const {
+    return executable_bytes_;
+  }  // by the driver; 0 if unknown
+  // Replays counted on the device by the graphs themselves (a `mutable` span, kept across sleep).
+  absl::StatusOr<std::uint64_t> StepCount();
+
+ private:
+  friend class Generator;
+  Engine(Device& device, std::unique_ptr<Model> model, EngineOptions options);
+
+  absl::Status CheckOptions();
+  absl::Status MakeArena();
+  absl::Status ReserveSpans();
+  absl::Status Profile();
+  absl::Status CaptureAndLock();
+  absl::Status SizeCache();
+  BatchShape ShapeOf(const GraphKey& key) const;
+  absl::StatusOr<Step> MakeStep(const GraphKey& key);
+  absl::Status PlantForeignMemory();
+  void Enter(EngineState state, const std::string& stage);
+
+  Device& device_;
+  std::unique_ptr<Model> model_;
+  EngineOptions options_;
+  std::atomic<EngineState> state_{EngineState::kLoading};
+  std::int32_t table_stride_ = 0;  // pages of the longest sequence
+
+  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Residency> residency_;
+  std::unique_ptr<Lane> lane_;
+  std::unique_ptr<GraphSet> graphs_;
+  SpanId input_, output_, workspace_, cache_, step_count_;
+  const HostSpan* host_input_ = nullptr;
+  const HostSpan* host_output_ = nullptr;
+  KvPlan kv_plan_;
+  KvPages pages_;
+  std::uint64_t executable_bytes_ = 0;
+  AddressRange foreign_;  // only with plant_stale_pointer
+  ChunkHandle foreign_chunk_;
+};
+
+}  // namespace holdfast
+
+#endif  // HOLDFAST_RUNTIME_ENGINE_H_

@@ -1,0 +1,198 @@
+#include "runtime/mla_weights.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "device/bytes.h"
+#include "device/element.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::uint64_t kStagingBytes = 64 * kMiB;
+
+std::string ShapeText(const std::vector<std::int64_t>& shape) {
+  return absl::StrCat("(", absl::StrJoin(shape, ", "), ")");
+}
+
+std::uint64_t Elements(const std::vector<std::int64_t>& shape) {
+  std::uint64_t count = 1;
+  for (std::int64_t extent : shape) count *= static_cast<std::uint64_t>(extent);
+  return count;
+}
+
+// Turns `count` elements of a file's dtype into `type`, from `in` to `out` (both host memory).
+template <typename To>
+void ConvertTo(const std::string& dtype, const std::byte* in, std::uint64_t count, To* out) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    float value;
+    if (dtype == "F32") {
+      std::memcpy(&value, in + i * 4, 4);
+    } else {
+      Bf16 narrow;
+      std::memcpy(&narrow, in + i * 2, 2);
+      value = ToFloat(narrow);
+    }
+    out[i] = FromFloat<To>(value);
+  }
+}
+
+// Streams tensors through two halves of pinned staging: one is read from the file while the other
+// is copied.
+class Uploader {
+ public:
+  static absl::StatusOr<Uploader> Create(Device& device) {
+    Uploader up(device);
+    HOLDFAST_ASSIGN_OR_RETURN(up.stream_, device.CreateStream("weights"));
+    for (HostBuffer& half : up.staging_) {
+      HOLDFAST_ASSIGN_OR_RETURN(half, device.AllocateHost(kStagingBytes / 2));
+    }
+    return up;
+  }
+
+  absl::Status Upload(const Checkpoint& checkpoint, const std::string& name, DType type,
+                      DeviceAddress to) {
+    const TensorInfo& tensor = *checkpoint.Find(name);
+    const bool same = tensor.dtype == (type == DType::kF32 ? "F32" : "BF16");
+    const std::uint64_t from_size = tensor.dtype == "F32" ? 4 : 2;
+    const std::uint64_t to_size = DTypeBytes(type);
+    const std::uint64_t count = Elements(tensor.shape);
+    const std::uint64_t step = kStagingBytes / 2 / std::max(from_size, to_size);
+    for (std::uint64_t done = 0; done < count; done += step) {
+      const std::uint64_t n = std::min(step, count - done);
+      HostBuffer& half = staging_[turn_ ^= 1];
+      // The half's last copy is two copies back; waiting for the stream after each odd one is
+      // enough.
+      if (pending_ == 2) {
+        HOLDFAST_RETURN_IF_ERROR(device_.Synchronize(*stream_));
+        pending_ = 0;
+      }
+      if (same) {
+        HOLDFAST_RETURN_IF_ERROR(
+            checkpoint.Read(name, done * from_size, n * from_size, half.data()));
+      } else {
+        raw_.resize(n * from_size);
+        HOLDFAST_RETURN_IF_ERROR(
+            checkpoint.Read(name, done * from_size, n * from_size, raw_.data()));
+        if (type == DType::kF32) {
+          ConvertTo(tensor.dtype, raw_.data(), n, reinterpret_cast<float*>(half.data()));
+        } else {
+          ConvertTo(tensor.dtype, raw_.data(), n, reinterpret_cast<Bf16*>(half.data()));
+        }
+      }
+      HOLDFAST_RETURN_IF_ERROR(
+          device_.CopyToDevice(*stream_, to + done * to_size, half.data(), n * to_size));
+      ++pending_;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish() { return device_.Synchronize(*stream_); }
+
+ private:
+  explicit Uploader(Device& device) : device_(device) {}
+  Device& device_;
+  HostBuffer staging_[2];
+  std::unique_ptr<Stream>
+      stream_;  // after what it copies from: destroyed first, which waits for its work
+  std::vector<std::byte> raw_;
+  int turn_ = 0;
+  int pending_ = 0;
+};
+
+}  // namespace
+
+std::vector<WeightTensor> ListWeights(const MlaConfig& c, MlaWeights& weights) {
+  const std::int64_t hidden = c.hidden, heads = c.heads, latent = c.kv_lora_rank;
+  const std::int64_t qk = c.qk_nope + c.qk_rope;
+  weights.layers.resize(static_cast<std::size_t>(c.layers));
+  std::vector<WeightTensor> list;
+  list.push_back({"model.embed_tokens.weight", {c.vocab, hidden}, &weights.embed});
+  for (std::int32_t i = 0; i < c.layers; ++i) {
+    MlaLayerWeights& w = weights.layers[static_cast<std::size_t>(i)];
+    const std::string layer = absl::StrCat("model.layers.", i, ".");
+    const std::string attention = layer + "self_attn.";
+    list.push_back({layer + "input_layernorm.weight", {hidden}, &w.input_norm});
+    if (c.q_lora_rank > 0) {
+      list.push_back({attention + "q_a_proj.weight", {c.q_lora_rank, hidden}, &w.q_a});
+      list.push_back({attention + "q_a_layernorm.weight", {c.q_lora_rank}, &w.q_a_norm});
+      list.push_back({attention + "q_b_proj.weight", {heads * qk, c.q_lora_rank}, &w.q_b});
+    } else {
+      list.push_back({attention + "q_proj.weight", {heads * qk, hidden}, &w.q});
+    }
+    list.push_back(
+        {attention + "kv_a_proj_with_mqa.weight", {latent + c.qk_rope, hidden}, &w.kv_a});
+    list.push_back({attention + "kv_a_layernorm.weight", {latent}, &w.kv_norm});
+    list.push_back(
+        {attention + "kv_b_proj.weight", {heads * (c.qk_nope + c.v_head), latent}, &w.kv_b});
+    list.push_back({attention + "o_proj.weight", {hidden, heads * c.v_head}, &w.o});
+    list.push_back({layer + "post_attention_layernorm.weight", {hidden}, &w.mlp_norm});
+    list.push_back({layer + "mlp.gate_proj.weight", {c.intermediate, hidden}, &w.gate});
+    list.push_back({layer + "mlp.up_proj.weight", {c.intermediate, hidden}, &w.up});
+    list.push_back({layer + "mlp.down_proj.weight", {hidden, c.intermediate}, &w.down});
+  }
+  list.push_back({"model.norm.weight", {hidden}, &weights.norm});
+  if (!c.tied_embeddings) list.push_back({"lm_head.weight", {c.vocab, hidden}, &weights.head});
+  return list;
+}
+
+std::uint64_t WeightExtent(const MlaConfig& config, DType type) {
+  MlaWeights unused;
+  std::uint64_t bytes = 0;
+  for (const WeightTensor& tensor : ListWeights(config, unused)) {
+    bytes += AlignUp(Elements(tensor.shape) * DTypeBytes(type), 256);
+  }
+  return bytes;
+}
+
+absl::Status CheckWeights(const Checkpoint& checkpoint, const MlaConfig& config) {
+  MlaWeights unused;
+  for (const WeightTensor& tensor : ListWeights(config, unused)) {
+    const TensorInfo* found = checkpoint.Find(tensor.name);
+    if (found == nullptr) {
+      return MakeError({.kind = ErrorKind::kNotFound, .object = tensor.name},
+                       "the checkpoint has no such tensor");
+    }
+    if (found->shape != tensor.shape) {
+      return MakeError({.kind = ErrorKind::kCorrupted, .object = tensor.name},
+                       absl::StrCat("has shape ", ShapeText(found->shape), ", the config asks for ",
+                                    ShapeText(tensor.shape)));
+    }
+    if (found->dtype != "F32" && found->dtype != "BF16") {
+      return MakeError({.kind = ErrorKind::kUnsupported, .object = tensor.name},
+                       absl::StrCat("has dtype ", found->dtype, "; F32 and BF16 are read"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LoadWeights(const Checkpoint& checkpoint, const MlaConfig& config, DType type,
+                         Arena& arena, MlaWeights& weights, Model::Progress progress) {
+  const std::vector<WeightTensor> list = ListWeights(config, weights);
+  std::uint64_t total = 0;
+  for (const WeightTensor& tensor : list) {
+    const std::uint64_t bytes = Elements(tensor.shape) * DTypeBytes(type);
+    HOLDFAST_ASSIGN_OR_RETURN(*tensor.span, arena.Reserve({.name = tensor.name,
+                                                           .tag = kWeightsTag,
+                                                           .role = Role::kImmutable,
+                                                           .bytes = bytes,
+                                                           .owner = "model"}));
+    total += bytes;
+  }
+  if (config.tied_embeddings) weights.head = weights.embed;
+  HOLDFAST_RETURN_IF_ERROR(arena.CommitTag(kWeightsTag));
+  HOLDFAST_ASSIGN_OR_RETURN(Uploader uploader, Uploader::Create(arena.device()));
+  std::uint64_t done = 0;
+  for (const WeightTensor& tensor : list) {
+    HOLDFAST_RETURN_IF_ERROR(
+        uploader.Upload(checkpoint, tensor.name, type, arena.range(*tensor.span).base));
+    done += Elements(tensor.shape) * DTypeBytes(type);
+    if (progress != nullptr) progress(done, total);
+  }
+  HOLDFAST_RETURN_IF_ERROR(uploader.Finish());
+  return arena.Seal(kWeightsTag);
+}
+
+}  // namespace holdfast

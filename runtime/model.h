@@ -1,0 +1,70 @@
+// What the runtime knows of a model: spans, a KV layout, and passes. Nothing above this interface
+// sees a config file.
+#ifndef HOLDFAST_RUNTIME_MODEL_H_
+#define HOLDFAST_RUNTIME_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "allocator/arena.h"
+#include "allocator/step_context.h"
+#include "runtime/batch_block.h"
+
+namespace holdfast {
+
+// The cache is block-outermost: a page holds `page_tokens` tokens of every layer, so that it grows
+// at one end only.
+struct KvSpec {
+  std::int32_t layers = 0;
+  std::int32_t page_tokens = 64;
+  std::int32_t token_width = 0;  // elements a token and layer
+  DType type = DType::kF32;
+
+  std::int64_t layer_stride() const { return std::int64_t{page_tokens} * token_width; }
+  std::int64_t page_stride() const { return layers * layer_stride(); }  // elements
+  std::uint64_t page_bytes() const {
+    return static_cast<std::uint64_t>(page_stride()) * DTypeBytes(type);
+  }
+};
+
+struct ModelLimits {
+  std::int32_t vocab = 0;
+  std::int32_t max_position = 0;  // longest sequence
+};
+
+// One captured shape of a model, planned: enqueues the work from the input block to the logits.
+class ModelPass {
+ public:
+  virtual ~ModelPass() = default;
+  // `input` and `output` are device addresses of blocks of the pass's shape; `cache` is the KV
+  // span. Does the same calls every time.
+  virtual absl::Status Enqueue(StepContext& step, const InputBlock& input,
+                               const OutputBlock& output, SpanId cache) = 0;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const ModelLimits& limits() const = 0;
+  virtual KvSpec kv() const = 0;
+  // The groups its spans need, with extents that hold them exactly.
+  virtual std::vector<GroupSpec> groups() const = 0;
+  // An upper bound of the scratch of one pass, for the window's size. Address space only.
+  virtual std::uint64_t ScratchBound(const BatchShape& shape) const = 0;
+  // Reserves, commits, fills and seals its spans. `progress`, if set, is told bytes done and in
+  // all.
+  using Progress = void (*)(std::uint64_t done, std::uint64_t total);
+  virtual absl::Status Load(Arena& arena, Progress progress) = 0;
+  // Plans a pass: chooses kernels and matrix algorithms. After Load; never inside a capture.
+  virtual absl::StatusOr<std::unique_ptr<ModelPass>> PlanPass(const BatchShape& shape,
+                                                              bool deterministic) = 0;
+};
+
+}  // namespace holdfast
+
+#endif  // HOLDFAST_RUNTIME_MODEL_H_

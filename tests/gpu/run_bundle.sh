@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Runs every test program and the demo of a GPU bundle, on a machine that needs only a driver. Copied into the
+# bundle as `run`; the repository is not needed.
+#
+# usage: run [--out DIR] [--device cuda:0] [--sanitize]
+#   --out       where logs, JSON and summary.json go (default: ../gpu-check beside the bundle)
+#   --device    what to test on (default cuda:0)
+#   --sanitize  if compute-sanitizer is on PATH, also the device and attention tests under memcheck
+# Goes on after a failure. Exit status: 0 if all passed, 1 if not, 2 for a wrong argument.
+set -euo pipefail
+
+usage_error() { printf 'run: %s (--out DIR, --device D, --sanitize)\n' "$*" >&2; exit 2; }
+
+bundle=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+out=$bundle/../gpu-check
+device=cuda:0
+sanitize=false
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --out | --device)
+      [[ $# -ge 2 && -n $2 ]] || usage_error "$1 needs a value"
+      if [[ $1 == --out ]]; then out=$2; else device=$2; fi
+      shift 2 ;;
+    --sanitize) sanitize=true; shift ;;
+    *) usage_error "unknown argument '$1'" ;;
+  esac
+done
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+cd "$bundle"
+export HOLDFAST_TEST_DEVICE=$device
+export PATH=$bundle/bin:$PATH
+
+# Tests of the host device alone, which need no memcheck and make addresses fault on purpose.
+readonly host_only='HostDevice*'
+readonly limit_s=1200
+
+rows=()
+passed=0
+failed=0
+
+# step NAME COMMAND...: runs it with output in NAME.log, adds a row to the table and to summary.json.
+step() {
+  local name=$1 status=0 start=$SECONDS
+  shift
+  timeout "$limit_s" "$@" >"$out/$name.log" 2>&1 </dev/null || status=$?
+  local seconds=$((SECONDS - start)) result=PASS
+  if [[ $status -eq 0 ]]; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    result=FAIL
+    printf -- '---- %s: exit status %s; the end of its log:\n' "$name" "$status"
+    tail -n 40 "$out/$name.log"
+  fi
+  printf '%-4s %4d s  %s\n' "$result" "$seconds" "$name"
+  rows+=("{\"name\": \"$name\", \"result\": \"$result\", \"exit_status\": $status, \"seconds\": $seconds}")
+}
+
+if command -v nvidia-smi >/dev/null; then
+  nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || true
+fi
+
+for test in bin/*_test; do
+  name=${test##*/}
+  step "$name" "$test" "--gtest_output=json:$out/$name.json"
+done
+if command -v python3 >/dev/null; then
+  step tools_cli python3 -B tests/cli_test.py bin/holdfast models/demo --device "$device"
+else
+  echo "run: no python3: the tests of the command line are left out"
+fi
+step demo bin/holdfast run --model models/demo --cycles 3 --device "$device" --dictionary share/words \
+  --min-dictionary-share 0.5 --json "$out/demo.json"
+
+if $sanitize; then
+  if command -v compute-sanitizer >/dev/null; then
+    for name in device_test attention_test; do
+      step "memcheck_$name" compute-sanitizer --tool memcheck --report-api-errors no \
+        --error-exitcode 9 "bin/$name" "--gtest_filter=-$host_only"
+    done
+  else
+    echo "run: no compute-sanitizer on PATH: memcheck left out"
+  fi
+fi
+
+{
+  printf '{"device": "%s", "passed": %d, "failed": %d, "steps": [\n' "$device" "$passed" "$failed"
+  for i in "${!rows[@]}"; do
+    [[ $i -eq 0 ]] || printf ',\n'
+    printf '  %s' "${rows[$i]}"
+  done
+  printf '\n]}\n'
+} >"$out/summary.json"
+echo "logs and JSON: $out"
+echo "$passed passed, $failed failed"
+[[ $failed -eq 0 ]]
