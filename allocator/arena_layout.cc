@@ -1,5 +1,6 @@
 #include "allocator/arena_layout.h"
 
+#include <iterator>
 #include <set>
 #include <tuple>
 
@@ -18,9 +19,11 @@
 namespace holdfast {
 namespace {
 
-// The thread sanitizer maps its shadow over the usual candidates and leaves this range to mmap; the
-// address sanitizer leaves both.
-constexpr DeviceAddress kSanitizerBase{0x7b5d'4000'0000};
+// Where a sanitizer's runtime leaves room: gcc's thread sanitizer keeps its heap at 0x7b.. and its
+// shadow over the usual candidates, and maps nothing fixed just below the libraries; other runtimes
+// leave the second one free.
+[[maybe_unused]] constexpr DeviceAddress kSanitizerBases[] = {{0x7ed5'4000'0000},
+                                                              {0x7b5d'4000'0000}};
 
 absl::Status CheckGroup(const GroupSpec& spec) {
   if (spec.tag.empty()) {
@@ -56,11 +59,11 @@ std::vector<DeviceAddress> DefaultCandidateBases() {
       {0x2b5d'4000'0000}, {0x2d37'4000'0000}, {0x3b91'4000'0000}};
   std::vector<DeviceAddress> bases;
 #if defined(HOLDFAST_THREAD_SANITIZER)
-  bases.push_back(kSanitizerBase);
+  bases.insert(bases.end(), std::begin(kSanitizerBases), std::end(kSanitizerBases));
 #endif
   bases.insert(bases.end(), usual.begin(), usual.end());
 #if defined(__SANITIZE_ADDRESS__) && !defined(HOLDFAST_THREAD_SANITIZER)
-  bases.push_back(kSanitizerBase);
+  bases.insert(bases.end(), std::begin(kSanitizerBases), std::end(kSanitizerBases));
 #endif
   return bases;
 }

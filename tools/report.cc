@@ -163,7 +163,7 @@ std::string ReportJson(const RunReport& r) {
       {"dtype", r.dtype},
       {"model", r.options.model},
       {"inject", InjectionName(r.options.inject)},
-      {"arena_base", r.arena_base},
+      {"arena_base", r.arena_base}, {"base_candidate", r.base_candidate},
       {"seconds", r.seconds},
       {"tags", tags},
       {"graphs", graphs},

@@ -37,6 +37,7 @@ struct CycleLine {
 struct RunReport {
   RunOptions options;
   std::string version, device, driver, dtype, arena_base;
+  int base_candidate = -1;  // which of the built-in bases it is; -1: the device's own choice
   std::map<std::string, double> seconds;  // by stage of the start
   std::vector<TagBytes> tags;
   KvPlan kv;

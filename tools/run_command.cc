@@ -90,6 +90,7 @@ void DescribeEngine(Engine& engine, RunReport& report) {
   if (const auto memory = engine.device().Memory(); memory.ok() && engine.device().info().is_cuda) {
     report.process_bytes = memory->process_bytes;
   }
+  report.base_candidate = engine.arena().base_candidate();
   report.arena_base = absl::StrFormat("0x%x", engine.arena().window().base.value);
 }
 

@@ -57,6 +57,10 @@ class AddressSpace {
     std::uint64_t mappings = 0;
     bool released = false;
   };
+  struct Reservation {
+    std::uint64_t bytes = 0;         // as asked for
+    std::uint64_t driver_bytes = 0;  // as the driver holds it
+  };
   struct Mapping {
     std::uint64_t bytes = 0;
     std::uint64_t chunk = 0;
@@ -83,7 +87,7 @@ class AddressSpace {
   // The books. Keys: chunk id (the driver's handle may be 0, ours may not); first address.
   Chunks chunks_;
   std::map<std::uint64_t, Mapping> mappings_;
-  std::map<std::uint64_t, std::uint64_t> reservations_;  // bytes
+  std::map<std::uint64_t, Reservation> reservations_;
   std::uint64_t next_chunk_ = 1;
   std::uint64_t own_bytes_ = 0;
 };

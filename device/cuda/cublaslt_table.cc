@@ -45,7 +45,8 @@ absl::StatusOr<CublasLtTable> Load() {
 }  // namespace
 
 absl::StatusOr<const CublasLtTable*> LoadCublasLt() {
-  static const absl::StatusOr<CublasLtTable> loaded = Load();
+  // Never destroyed: devices may be closed by destructors of static objects.
+  static const auto& loaded = *new absl::StatusOr<CublasLtTable>(Load());
   if (!loaded.ok()) return loaded.status();
   return &*loaded;
 }

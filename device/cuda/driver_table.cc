@@ -63,7 +63,8 @@ absl::StatusOr<DriverTable> Load() {
 }  // namespace
 
 absl::StatusOr<const DriverTable*> LoadDriver() {
-  static const absl::StatusOr<DriverTable> loaded = Load();
+  // Never destroyed: devices may be closed by destructors of static objects.
+  static const auto& loaded = *new absl::StatusOr<DriverTable>(Load());
   if (!loaded.ok()) return loaded.status();
   return &*loaded;
 }

@@ -2,6 +2,7 @@
 #ifndef HOLDFAST_TESTS_ALLOCATOR_BYTES_ON_DEVICE_H_
 #define HOLDFAST_TESTS_ALLOCATOR_BYTES_ON_DEVICE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -18,9 +19,9 @@ using Bytes = std::vector<std::uint8_t>;
 inline Bytes Pattern(std::uint64_t bytes, std::uint64_t seed) {
   Bytes out(bytes);
   std::uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;
-  for (std::uint8_t& byte : out) {
+  for (std::uint64_t at = 0; at < bytes; at += sizeof(state)) {
     state = state * 6364136223846793005ull + 1442695040888963407ull;
-    byte = static_cast<std::uint8_t>(state >> 56);
+    std::memcpy(out.data() + at, &state, std::min<std::uint64_t>(sizeof(state), bytes - at));
   }
   return out;
 }

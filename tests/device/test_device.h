@@ -17,8 +17,8 @@
 namespace holdfast {
 
 inline std::unique_ptr<Device> OpenForTest(const std::string& spec, const DeviceOptions& options) {
-  // A GPU's context lives as long as some Device holds it, and the driver no longer honours address
-  // hints in a second one of the process: one is kept, as a program would.
+  // A GPU's context lives as long as some Device holds it and takes a fifth of a second to make:
+  // one is kept.
   static const absl::StatusOr<std::unique_ptr<Device>> keeps_the_context =
       spec == "host" ? absl::StatusOr<std::unique_ptr<Device>>(nullptr) : OpenDevice(spec, options);
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(spec, options);

@@ -5,7 +5,8 @@
 # usage: run [--out DIR] [--device cuda:0] [--sanitize]
 #   --out       where logs, JSON and summary.json go (default: ../gpu-check beside the bundle)
 #   --device    what to test on (default cuda:0)
-#   --sanitize  if compute-sanitizer is on PATH, also the device and attention tests under memcheck
+#   --sanitize  if compute-sanitizer is on PATH, also the kernels' tests under memcheck, racecheck, synccheck and
+#               initcheck
 # Goes on after a failure. Exit status: 0 if all passed, 1 if not, 2 for a wrong argument.
 set -euo pipefail
 
@@ -31,9 +32,10 @@ cd "$bundle"
 export HOLDFAST_TEST_DEVICE=$device
 export PATH=$bundle/bin:$PATH
 
-# Tests of the host device alone, which need no memcheck and make addresses fault on purpose.
-readonly host_only='HostDevice*'
-readonly limit_s=1200
+# Left out under sanitizers: tests of the host device alone, which make addresses fault on purpose, and whole
+# engines.
+readonly left_out='HostDevice*:*Engine*:*Parity*:*FailEachCall*'
+readonly limit_s=300  # a step; the longest takes a minute
 
 rows=()
 passed=0
@@ -75,9 +77,12 @@ step demo bin/holdfast run --model models/demo --cycles 3 --device "$device" --d
 
 if $sanitize; then
   if command -v compute-sanitizer >/dev/null; then
-    for name in device_test attention_test; do
-      step "memcheck_$name" compute-sanitizer --tool memcheck --report-api-errors no \
-        --error-exitcode 9 "bin/$name" "--gtest_filter=-$host_only"
+    # Every kernel of ours on small shapes; whole engines run the same ones, only longer. device_test runs the
+    # vendor's products too, so it is checked for stray accesses alone.
+    for run in memcheck/device memcheck/attention memcheck/runtime racecheck/attention racecheck/runtime \
+               synccheck/attention synccheck/runtime initcheck/attention initcheck/runtime; do
+      step "${run/\//_}" compute-sanitizer --tool "${run%/*}" --report-api-errors no --error-exitcode 9 \
+        "bin/${run#*/}_test" "--gtest_filter=-$left_out"
     done
   else
     echo "run: no compute-sanitizer on PATH: memcheck left out"

@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 
 constexpr std::uint64_t kSpanAt = 0x2b5d40000000, kHostAt = 0x7f0000001000, kShift = 0x1000000;
 
-GraphView Toy() {
+GraphView ToyView() {
   return ViewOf({KernelNode("scale", {Words({kSpanAt + 16, 7}), Words({3}, 20, 4)}),
                  CopyNode({.source = kSpanAt,
                            .destination = kHostAt,
@@ -25,20 +25,20 @@ GraphView Toy() {
                  FillNode(kSpanAt + 256, 32)});
 }
 
-TEST(DiffGraphs, EqualGraphsHaveNoDifference) { EXPECT_THAT(DiffGraphs(Toy(), Toy()), IsEmpty()); }
+TEST(DiffGraphs, EqualGraphsHaveNoDifference) { EXPECT_THAT(DiffGraphs(ToyView(), ToyView()), IsEmpty()); }
 
 TEST(DiffGraphs, NamesNodeAndWord) {
-  GraphView other = Toy();
+  GraphView other = ToyView();
   other.nodes[0].parameters[0] = Words({kSpanAt + 16, 8});
-  EXPECT_THAT(DiffGraphs(Toy(), other),
+  EXPECT_THAT(DiffGraphs(ToyView(), other),
               ElementsAre(AllOf(HasSubstr("node 0 (kernel scale)"), HasSubstr("parameter 0 + 8"),
                                 HasSubstr("0x7, then 0x8"))));
 }
 
 TEST(DiffGraphs, SeesBytesOutsideAlignedWords) {
-  GraphView other = Toy();
+  GraphView other = ToyView();
   other.nodes[0].parameters[1].bytes[1] = std::byte{0};  // at offset 21 of the buffer
-  EXPECT_THAT(DiffGraphs(Toy(), other), ElementsAre(HasSubstr("parameter 1 + 0")));
+  EXPECT_THAT(DiffGraphs(ToyView(), other), ElementsAre(HasSubstr("parameter 1 + 0")));
 }
 
 TEST(DiffGraphs, PassesOverTheCapturingThreadsOwnStack) {
@@ -46,7 +46,7 @@ TEST(DiffGraphs, PassesOverTheCapturingThreadsOwnStack) {
   // not move.
   const std::uint64_t locals[2] = {0, 0};
   const auto word = [](const std::uint64_t* p) { return reinterpret_cast<std::uint64_t>(p); };
-  GraphView first = Toy(), second = Toy();
+  GraphView first = ToyView(), second = ToyView();
   first.nodes[0].parameters[0] = Words({word(&locals[0]), 7});
   second.nodes[0].parameters[0] = Words({word(&locals[1]), 7});
   EXPECT_THAT(DiffGraphs(first, second), IsEmpty());
@@ -55,26 +55,26 @@ TEST(DiffGraphs, PassesOverTheCapturingThreadsOwnStack) {
 }
 
 TEST(DiffGraphs, SeesCopiesFillsKindsAndEdges) {
-  GraphView other = Toy();
+  GraphView other = ToyView();
   other.nodes[1].copy.bytes = 65;
   other.nodes[2].fill.destination += 1;
   other.edges = {{0, 1}, {0, 2}};
-  EXPECT_THAT(DiffGraphs(Toy(), other),
+  EXPECT_THAT(DiffGraphs(ToyView(), other),
               ElementsAre(HasSubstr("copy bytes: 0x40, then 0x41"), HasSubstr("fill destination"),
                           HasSubstr("edge 1 -> 2 is gone"), HasSubstr("edge 0 -> 2 is new")));
-  other = Toy();
+  other = ToyView();
   other.nodes[2] = KernelNode("add", {});
-  EXPECT_THAT(DiffGraphs(Toy(), other),
+  EXPECT_THAT(DiffGraphs(ToyView(), other),
               ElementsAre(HasSubstr("node 2 (fill): then node 2 (kernel add)")));
-  other = Toy();
+  other = ToyView();
   other.nodes.pop_back();
   other.edges.pop_back();
-  EXPECT_THAT(DiffGraphs(Toy(), other),
+  EXPECT_THAT(DiffGraphs(ToyView(), other),
               ElementsAre(HasSubstr("nodes: 3, then 2"), HasSubstr("edge 1 -> 2 is gone")));
 }
 
-// What the audit says of Toy().
-AuditReport ToyAudit() {
+// What the audit says of ToyView().
+AuditReport ToyViewAudit() {
   AuditReport audit;
   audit.pointers = {{.node = 0,
                      .where = "parameter 0 + 0",
@@ -101,8 +101,8 @@ AuditReport ToyAudit() {
   return audit;
 }
 
-GraphView ShiftedToy() {
-  GraphView view = Toy();
+GraphView ShiftedToyView() {
+  GraphView view = ToyView();
   view.nodes[0].parameters[0] = Words({kSpanAt + 16 + kShift, 7});
   view.nodes[1].copy.source += kShift;
   view.nodes[2].fill.destination += kShift;
@@ -110,36 +110,36 @@ GraphView ShiftedToy() {
 }
 
 TEST(DiffShifted, ExactlyTheSpanPointersMoved) {
-  EXPECT_THAT(DiffShifted(Toy(), ToyAudit(), ShiftedToy(), kShift), IsEmpty());
+  EXPECT_THAT(DiffShifted(ToyView(), ToyViewAudit(), ShiftedToyView(), kShift), IsEmpty());
 }
 
 TEST(DiffShifted, ReportsASpanPointerThatStayedBySpan) {
-  GraphView stayed = ShiftedToy();
+  GraphView stayed = ShiftedToyView();
   stayed.nodes[0].parameters[0] = Words({kSpanAt + 16, 7});
   stayed.nodes[2].fill.destination -= kShift;
-  EXPECT_THAT(DiffShifted(Toy(), ToyAudit(), stayed, kShift),
+  EXPECT_THAT(DiffShifted(ToyView(), ToyViewAudit(), stayed, kShift),
               ElementsAre(AllOf(HasSubstr("node 0 (kernel scale): parameter 0 + 0"),
                                 HasSubstr("span 'x' + 16 did not move")),
                           AllOf(HasSubstr("node 2 (fill)"), HasSubstr("span 'x' + 256"))));
 }
 
 TEST(DiffShifted, ReportsOtherWordsThatMoved) {
-  GraphView moved = ShiftedToy();
+  GraphView moved = ShiftedToyView();
   moved.nodes[0].parameters[0] = Words({kSpanAt + 16 + kShift, 7 + kShift});
   moved.nodes[1].copy.destination += kShift;
-  EXPECT_THAT(DiffShifted(Toy(), ToyAudit(), moved, kShift),
+  EXPECT_THAT(DiffShifted(ToyView(), ToyViewAudit(), moved, kShift),
               ElementsAre(HasSubstr("parameter 0 + 8"), HasSubstr("copy destination")));
 }
 
 TEST(DiffShifted, ReportsAnotherGraphInsteadOfReadingItsWords) {
-  GraphView other = ShiftedToy();
+  GraphView other = ShiftedToyView();
   other.nodes[0] = KernelNode("scale", {Words({kSpanAt + 16 + kShift})});
-  EXPECT_THAT(DiffShifted(Toy(), ToyAudit(), other, kShift),
+  EXPECT_THAT(DiffShifted(ToyView(), ToyViewAudit(), other, kShift),
               ElementsAre(HasSubstr("parameters: 2, then 1"), HasSubstr("16 bytes at 0, then 8")));
-  other = ShiftedToy();
+  other = ShiftedToyView();
   other.nodes.resize(1);
   other.edges.clear();
-  EXPECT_THAT(DiffShifted(Toy(), ToyAudit(), other, kShift),
+  EXPECT_THAT(DiffShifted(ToyView(), ToyViewAudit(), other, kShift),
               testing::Contains(HasSubstr("nodes: 3, then 1")));
 }
 

@@ -41,6 +41,19 @@ TEST(EngineTest, SameRequestsGiveSameTokensAndLogitBits) {
   EXPECT_TRUE(changed);
 }
 
+TEST(EngineTest, CountsEveryReplayAndOnlyReplays) {
+  // Verifies: profiling restores state, so that the graphs' own counter equals the replays.
+  ASSERT_OK_AND_ASSIGN(TestEngine test, MakeEngine("query_latent", SmallOptions()));
+  ASSERT_OK_AND_ASSIGN(const std::uint64_t at_start, test->StepCount());
+  EXPECT_EQ(at_start, 0u);
+  ASSERT_OK(test->Generate(MixedRequests(5)));
+  std::uint64_t replays = 0;
+  for (const Graph* graph : test->graphs().graphs()) replays += graph->replays();
+  ASSERT_OK_AND_ASSIGN(const std::uint64_t counted, test->StepCount());
+  EXPECT_EQ(counted, replays);
+  EXPECT_EQ(counted, test->graphs().counts().replays);
+}
+
 TEST(EngineTest, DeterministicModeGivesEqualBitsAloneAndInAnyBatch) {
   // Verifies: in the deterministic mode a request's logits do not depend on bucket, batch or
   // prefill chunks.
