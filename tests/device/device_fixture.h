@@ -18,7 +18,7 @@ namespace holdfast {
 
 // A base that no small integers look like, and that thread sanitizer leaves free where it runs.
 #if defined(__SANITIZE_THREAD__)
-inline constexpr DeviceAddress kTestBase{0x7b5d'4000'0000};
+inline constexpr DeviceAddress kTestBase{0x7ed5'4000'0000};
 #else
 inline constexpr DeviceAddress kTestBase{0x2b5d'4000'0000};
 #endif
