@@ -6,6 +6,7 @@
 
 import argparse
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -70,7 +71,11 @@ def main():
             if args.case and name not in args.case:
                 continue
             ran += 1
-            done = subprocess.run([args.holdfast] + arguments, capture_output=True, text=True, errors="replace")
+            environment = dict(os.environ)
+            if name == "early-unmap":  # a host kernel that faults is left by a long jump: what it held is lost
+                environment["ASAN_OPTIONS"] = "detect_leaks=0"
+            done = subprocess.run([args.holdfast] + arguments, capture_output=True, text=True, errors="replace",
+                                  env=environment)
             said = done.stdout + done.stderr
             problems = []
             if done.returncode != status:
