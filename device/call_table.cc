@@ -19,6 +19,9 @@ const char* CallName(Call call) {
     case Call::kFreeHost: return "free host";
     case Call::kCreateStream: return "create stream";
     case Call::kSynchronize: return "synchronize";
+    case Call::kCreateEvent: return "create event";
+    case Call::kRecordEvent: return "record event";
+    case Call::kWaitEvent: return "wait event";
     case Call::kLaunch: return "launch";
     case Call::kCopy: return "copy";
     case Call::kFill: return "fill";

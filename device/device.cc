@@ -219,6 +219,22 @@ absl::Status Device::SynchronizeBy(Stream& stream, std::chrono::steady_clock::ti
   return Pass(calls_, Call::kSynchronize, [&] { return DoSynchronize(stream, deadline); });
 }
 
+absl::StatusOr<std::unique_ptr<Event>> Device::CreateEvent() {
+  return Pass(calls_, Call::kCreateEvent, [&] { return DoCreateEvent(); });
+}
+
+absl::Status Device::Record(Event& event, Stream& stream) {
+  return Pass(calls_, Call::kRecordEvent, [&] { return DoRecord(event, stream); });
+}
+
+absl::Status Device::Wait(Stream& stream, Event& event) {
+  return Pass(calls_, Call::kWaitEvent, [&] { return DoWait(stream, event); });
+}
+
+absl::Status Device::SynchronizeBy(Event& event, std::chrono::steady_clock::time_point deadline) {
+  return Pass(calls_, Call::kSynchronize, [&] { return DoSynchronizeEvent(event, deadline); });
+}
+
 absl::Status Device::Launch(Stream& stream, const Op& op, const LaunchShape& shape,
                             const void* params) {
   if (params == nullptr && op.params_bytes != 0) return Invalid(op.name, "no parameters");

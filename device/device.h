@@ -97,6 +97,12 @@ class Stream {
   std::string name_;
 };
 
+// A point in the order of a stream. Made by Device::CreateEvent, which must outlive it.
+class Event {
+ public:
+  virtual ~Event() = default;
+};
+
 // The template of a graph, as recorded. Readable; never runs.
 class CapturedGraph {
  public:
@@ -151,6 +157,14 @@ class Device {
   absl::Status Synchronize(Stream& stream);
   // The same with a deadline; kDeadlineExceeded leaves the work running.
   absl::Status SynchronizeBy(Stream& stream, std::chrono::steady_clock::time_point deadline);
+  absl::StatusOr<std::unique_ptr<Event>> CreateEvent();
+  // Marks what the stream was given so far; a later Record moves the mark. Not during capture.
+  absl::Status Record(Event& event, Stream& stream);
+  // What the stream is given from now on starts after the work marked now. An event never recorded
+  // marks nothing. Not during capture.
+  absl::Status Wait(Stream& stream, Event& event);
+  // Waits on the host until the marked work is done; kDeadlineExceeded leaves it running.
+  absl::Status SynchronizeBy(Event& event, std::chrono::steady_clock::time_point deadline);
 
   // Asynchronous unless said otherwise; recorded instead of run if the stream is capturing.
   // `params` points to op.params_bytes bytes and is copied before the call returns.
@@ -209,6 +223,11 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<Stream>> DoCreateStream(std::string name) = 0;
   virtual absl::Status DoSynchronize(Stream& stream,
                                      std::chrono::steady_clock::time_point deadline) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Event>> DoCreateEvent() = 0;
+  virtual absl::Status DoRecord(Event& event, Stream& stream) = 0;
+  virtual absl::Status DoWait(Stream& stream, Event& event) = 0;
+  virtual absl::Status DoSynchronizeEvent(Event& event,
+                                          std::chrono::steady_clock::time_point deadline) = 0;
   virtual absl::Status DoLaunch(Stream& stream, const Op& op, const LaunchShape& shape,
                                 const void* params) = 0;
   virtual absl::Status DoCopy(Stream& stream, const CopyView& copy) = 0;

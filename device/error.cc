@@ -37,6 +37,8 @@ absl::StatusCode CodeOf(ErrorKind kind) {
     case ErrorKind::kDeadlineExceeded: return absl::StatusCode::kDeadlineExceeded;
     case ErrorKind::kCorrupted:
     case ErrorKind::kMisplaced: return absl::StatusCode::kDataLoss;
+    case ErrorKind::kHeld:
+    case ErrorKind::kStale: return absl::StatusCode::kFailedPrecondition;
     case ErrorKind::kDriver: return absl::StatusCode::kUnknown;
     case ErrorKind::kDeviceLost: return absl::StatusCode::kUnavailable;
     case ErrorKind::kInternal: return absl::StatusCode::kInternal;
@@ -90,6 +92,8 @@ const char* ErrorKindName(ErrorKind kind) {
     case ErrorKind::kUnauditable: return "unauditable";
     case ErrorKind::kCorrupted: return "corrupted";
     case ErrorKind::kMisplaced: return "misplaced";
+    case ErrorKind::kHeld: return "held";
+    case ErrorKind::kStale: return "stale";
     case ErrorKind::kDriver: return "driver";
     case ErrorKind::kDeviceLost: return "device lost";
     case ErrorKind::kInternal: return "internal";

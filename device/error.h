@@ -36,6 +36,8 @@ enum class ErrorKind {
   kUnauditable,        // a node whose pointers cannot be read
   kCorrupted,          // contents or a file are not what they must be
   kMisplaced,          // contents are intact, but another piece's
+  kHeld,               // somebody else refers to these pages and cannot let go
+  kStale,              // refers to pages that were replaced since
   kDriver,             // a device call failed
   kDeviceLost,         // the context is gone; only process restart helps
   kInternal,           // a bug of ours

@@ -235,8 +235,8 @@ absl::Status Engine::Profile() {
         kv_plan_.page_tokens);
   }));
   // Profiling leaves no trace: the counter counts from the first replay.
-  HOLDFAST_RETURN_IF_ERROR(device_.Fill(lane_->stream(), arena_->range(step_count_).base, 0,
-                                        sizeof(std::uint64_t)));
+  HOLDFAST_RETURN_IF_ERROR(
+      device_.Fill(lane_->stream(), arena_->range(step_count_).base, 0, sizeof(std::uint64_t)));
   return lane_->Synchronize();
 }
 

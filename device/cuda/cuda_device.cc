@@ -10,6 +10,7 @@
 #include "device/cuda/address_space.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_error.h"
+#include "device/cuda/cuda_event.h"
 #include "device/cuda/cuda_graph.h"
 #include "device/cuda/function_layouts.h"
 #include "device/cuda/gemm.h"
@@ -110,6 +111,28 @@ class CudaDevice final : public Device {
                              std::chrono::steady_clock::time_point deadline) override {
     HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
     return AsCuda(stream).WaitUntil(deadline);
+  }
+
+  absl::StatusOr<std::unique_ptr<Event>> DoCreateEvent() override {
+    HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
+    return CudaEvent::Create(context_.get());
+  }
+  absl::Status DoRecord(Event& event, Stream& stream) override {
+    HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
+    HOLDFAST_RETURN_IF_ERROR(AsCuda(stream).RefuseInCapture("an event"));
+    return ToStatus(cudaEventRecord(AsCuda(event).get(), AsCuda(stream).get()), "cudaEventRecord",
+                    {.object = stream.name()});
+  }
+  absl::Status DoWait(Stream& stream, Event& event) override {
+    HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
+    HOLDFAST_RETURN_IF_ERROR(AsCuda(stream).RefuseInCapture("a wait for an event"));
+    return ToStatus(cudaStreamWaitEvent(AsCuda(stream).get(), AsCuda(event).get(), 0),
+                    "cudaStreamWaitEvent", {.object = stream.name()});
+  }
+  absl::Status DoSynchronizeEvent(Event& event,
+                                  std::chrono::steady_clock::time_point deadline) override {
+    HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
+    return AsCuda(event).WaitUntil(deadline);
   }
 
   absl::Status DoLaunch(Stream& stream, const Op& op, const LaunchShape& shape,

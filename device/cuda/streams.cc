@@ -1,19 +1,11 @@
 #include "device/cuda/streams.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "device/cuda/polling.h"
 
 namespace holdfast {
-namespace {
-
-// How long a waiting thread sleeps between two looks at the stream: short at first, so that short
-// waits are short; then long enough not to load the driver.
-constexpr std::chrono::microseconds kFirstNap{5};
-constexpr std::chrono::microseconds kLongestNap{200};
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaStream>> CudaStream::Create(const CudaContext* context,
                                                                std::string name) {
@@ -49,18 +41,7 @@ absl::Status CudaStream::WaitUntil(std::chrono::steady_clock::time_point deadlin
   if (deadline == std::chrono::steady_clock::time_point::max()) {
     return ToStatus(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", {.object = name()});
   }
-  auto nap = kFirstNap;
-  while (true) {
-    const cudaError_t code = cudaStreamQuery(stream_);
-    if (code != cudaErrorNotReady) return ToStatus(code, "cudaStreamQuery", {.object = name()});
-    const auto left = deadline - std::chrono::steady_clock::now();
-    if (left <= left.zero()) {
-      return MakeError({.kind = ErrorKind::kDeadlineExceeded, .object = name()},
-                       "the stream's work is still running");
-    }
-    std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(nap, left));
-    nap = std::min(2 * nap, kLongestNap);
-  }
+  return PollUntil(deadline, name(), "cudaStreamQuery", [&] { return cudaStreamQuery(stream_); });
 }
 
 absl::Status CudaStream::BeginCapture() {

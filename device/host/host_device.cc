@@ -10,6 +10,7 @@
 #include "device/host/chunk_store.h"
 #include "device/host/device_loss.h"
 #include "device/host/fault_guard.h"
+#include "device/host/host_event.h"
 #include "device/host/host_gemm.h"
 #include "device/host/host_memory.h"
 #include "device/host/host_stream.h"
@@ -96,6 +97,30 @@ class HostDevice final : public Device {
                              std::chrono::steady_clock::time_point deadline) override {
     HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
     return own->WaitUntil(deadline);
+  }
+
+  absl::StatusOr<std::unique_ptr<Event>> DoCreateEvent() override {
+    HOLDFAST_RETURN_IF_ERROR(loss_.Check());
+    return std::make_unique<HostEvent>();
+  }
+  absl::Status DoRecord(Event& event, Stream& stream) override {
+    HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
+    const auto& marks = static_cast<HostEvent&>(event).marks();
+    return own->SubmitUncapturable(RecordWork{marks, marks->Record()}, "an event");
+  }
+  absl::Status DoWait(Stream& stream, Event& event) override {
+    HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
+    const auto& marks = static_cast<HostEvent&>(event).marks();
+    return own->SubmitUncapturable(WaitWork{marks, marks->recorded()}, "a wait for an event");
+  }
+  absl::Status DoSynchronizeEvent(Event& event,
+                                  std::chrono::steady_clock::time_point deadline) override {
+    const auto& marks = static_cast<HostEvent&>(event).marks();
+    if (!marks->WaitFor(marks->recorded(), deadline)) {
+      return MakeError({.kind = ErrorKind::kDeadlineExceeded, .object = "event"},
+                       "the work is still running");
+    }
+    return loss_.Check();
   }
 
   absl::Status DoLaunch(Stream& stream, const Op& op, const LaunchShape&,

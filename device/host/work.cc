@@ -1,6 +1,7 @@
 #include "device/host/work.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "absl/strings/str_format.h"
@@ -54,6 +55,12 @@ void RunHostFunction(const HostFunctionWork& work, HostMemory& memory) {
   memory.EnterExecutor();
 }
 
+void RunWait(const WaitWork& work, HostMemory& memory) {
+  memory.LeaveExecutor();
+  work.marks->WaitFor(work.mark, std::chrono::steady_clock::time_point::max());
+  memory.EnterExecutor();
+}
+
 }  // namespace
 
 ParameterBytes::ParameterBytes(const void* data, std::size_t bytes)
@@ -62,6 +69,7 @@ ParameterBytes::ParameterBytes(const void* data, std::size_t bytes)
 }
 
 void RunWork(const Work& work, HostMemory& memory, DeviceLoss& loss) {
+  if (const auto* record = std::get_if<RecordWork>(&work)) record->marks->Reach(record->mark);
   if (loss.lost()) return;
   std::visit(Overloaded{
                  [&](const KernelWork& kernel) { Guarded(&RunKernel, kernel, kernel.name, loss); },
@@ -69,6 +77,8 @@ void RunWork(const Work& work, HostMemory& memory, DeviceLoss& loss) {
                  [&](const FillView& fill) { Guarded(&RunFill, fill, "a fill", loss); },
                  [&](const HashWork& hash) { Guarded(&RunHash, hash, "a hash", loss); },
                  [&](const HostFunctionWork& function) { RunHostFunction(function, memory); },
+                 [&](const RecordWork&) {},  // reached above
+                 [&](const WaitWork& wait) { RunWait(wait, memory); },
                  [&](const GraphWork& graph) {
                    for (const Work& node : *graph.nodes) RunWork(node, memory, loss);
                  },
@@ -96,6 +106,8 @@ NodeView ViewOf(const Work& work) {
           },
           [&](const HostFunctionWork&) { view.kind = NodeKind::kHost; },
           [&](const HashWork&) { view.kind = NodeKind::kUnreadable; },
+          [&](const RecordWork&) { view.kind = NodeKind::kUnreadable; },
+          [&](const WaitWork&) { view.kind = NodeKind::kUnreadable; },
           [&](const GraphWork&) { view.kind = NodeKind::kUnreadable; },
       },
       work);

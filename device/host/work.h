@@ -14,6 +14,7 @@
 #include "device/hash.h"
 #include "device/host/device_loss.h"
 #include "device/host/fault_guard.h"
+#include "device/host/host_event.h"
 #include "device/host/host_memory.h"
 #include "device/node_view.h"
 
@@ -47,18 +48,28 @@ struct HashWork {
   AddressRange range;
   Hash128* out;
 };
+struct RecordWork {
+  std::shared_ptr<EventMarks> marks;
+  std::uint64_t mark;
+};
+struct WaitWork {
+  std::shared_ptr<const EventMarks> marks;
+  std::uint64_t mark;
+};
 // One replay of a graph. The nodes are shared with the executable and never change.
 struct GraphWork;
-using Work = std::variant<KernelWork, CopyView, FillView, HostFunctionWork, HashWork, GraphWork>;
+using Work = std::variant<KernelWork, CopyView, FillView, HostFunctionWork, HashWork, RecordWork,
+                          WaitWork, GraphWork>;
 struct GraphWork {
   std::shared_ptr<const std::vector<Work>> nodes;
 };
 
 // Runs `work` on the calling thread, which is an executor of `memory`. A fault loses the device; a
-// graph stops at it. Host functions run outside the executor: they may not touch device memory.
+// graph stops at it. Host functions and waits run outside the executor: they may not touch device
+// memory. Events are reached even on a lost device, so that nobody waits for ever.
 void RunWork(const Work& work, HostMemory& memory, DeviceLoss& loss);
 
-// A recorded node as the audit sees it. Hashes and graphs are never recorded.
+// A recorded node as the audit sees it. Hashes, events and graphs are never recorded.
 NodeView ViewOf(const Work& work);
 
 }  // namespace holdfast

@@ -46,6 +46,9 @@ absl::Status SmallLife(Device& device) {
   // Before the stream, so that it outlives the work that is drained when the stream goes.
   std::unique_ptr<ExecutableGraph> executable;
   HOLDFAST_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, device.CreateStream("life"));
+  HOLDFAST_ASSIGN_OR_RETURN(const std::unique_ptr<Event> event, device.CreateEvent());
+  HOLDFAST_RETURN_IF_ERROR(device.Record(*event, *stream));
+  HOLDFAST_RETURN_IF_ERROR(device.Wait(*stream, *event));
 
   const GemmSpec spec{.name = "w", .m = 16, .n = 16, .k = 16, .lda = 16, .ldb = 16, .ldd = 16};
   HOLDFAST_ASSIGN_OR_RETURN(const auto plan, device.PlanGemm(spec));

@@ -25,7 +25,9 @@ GraphView ToyView() {
                  FillNode(kSpanAt + 256, 32)});
 }
 
-TEST(DiffGraphs, EqualGraphsHaveNoDifference) { EXPECT_THAT(DiffGraphs(ToyView(), ToyView()), IsEmpty()); }
+TEST(DiffGraphs, EqualGraphsHaveNoDifference) {
+  EXPECT_THAT(DiffGraphs(ToyView(), ToyView()), IsEmpty());
+}
 
 TEST(DiffGraphs, NamesNodeAndWord) {
   GraphView other = ToyView();

@@ -1,0 +1,39 @@
+// `holdfast scribble`: its flags.
+#include "tools/scribble.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "device/bytes.h"
+#include "tools/command.h"
+
+namespace holdfast {
+namespace {
+
+struct ScribbleOptions {
+  std::string device = "auto";
+  std::uint64_t bytes = 0;
+};
+
+int ScribbleMain(const ScribbleOptions& options) {
+  if (const absl::Status s = Scribble(options.device, options.bytes); !s.ok()) return Complain(s);
+  std::printf("scribbled over %s\n", FormatBytes(options.bytes).c_str());
+  return kPass;
+}
+
+}  // namespace
+
+Command AddScribbleCommand(CLI::App& parent) {
+  const auto options = std::make_shared<ScribbleOptions>();
+  CLI::App* const parser =
+      parent.add_subcommand("scribble", "take device memory, write over it, give it back");
+  parser->add_option("--device", options->device, "auto, host or cuda:N")->capture_default_str();
+  parser->add_option("--bytes", options->bytes, "how much, e.g. 1GiB")
+      ->required()
+      ->transform(CLI::AsSizeValue(false));
+  return {parser, [options] { return ScribbleMain(*options); }};
+}
+
+}  // namespace holdfast
