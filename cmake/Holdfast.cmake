@@ -86,9 +86,8 @@ function(holdfast_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
-  if(HOLDFAST_SANITIZE)
-    target_compile_options(${name} PRIVATE -O0)  # half the build time, and the tests themselves are not slow
-  endif()
+  # Half the build time, and the tests themselves are not slow.
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:$<IF:$<BOOL:${HOLDFAST_SANITIZE}>,-O0,-O1>>)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900)
 endfunction()
