@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "allocator/admission_gate.h"
+#include "allocator/registrations.h"
 #include "allocator/span.h"
 #include "device/bytes.h"
 #include "device/device.h"
@@ -36,9 +37,10 @@ struct GroupSpec {
   Role role = Role::kMutable;
   std::uint64_t extent_bytes = 0;  // address space: the most its spans may take together
   std::uint64_t chunk_bytes =
-      256 * kMiB;         // largest physical allocation; rounded up to the granularity
-  bool refilled = false;  // its spans all have a refill hook (immutable or mutable
-                          // contents that are dropped); means nothing for cache and scratch
+      256 * kMiB;          // largest physical allocation; rounded up to the granularity
+  bool shareable = false;  // its chunks can be exported to other processes
+  bool refilled = false;   // its spans all have a refill hook (immutable or mutable
+                           // contents that are dropped); means nothing for cache and scratch
 };
 
 struct ArenaOptions {
@@ -66,6 +68,11 @@ struct ArenaGroup {
   std::uint64_t reserved_bytes = 0;   // end of the last span, from extent.base
   std::uint64_t committed_bytes = 0;  // pages exist (or come back at wake) below this offset
   bool sealed = false;                // mapped read-only while resident
+  // Changes whenever a seal stops proving that contents are as they were: unsealed, or somebody
+  // else may write. A backup taken at another count has to be compared again.
+  std::uint64_t writable_epoch = 0;
+  // Counts the physical generations: changes with every wake. Exports carry it.
+  std::uint64_t backing_generation = 1;
   bool asleep = false;
   std::vector<ArenaChunk> chunks;  // in address order, covering [0, committed_bytes)
 
@@ -119,6 +126,14 @@ class Arena {
   // them. Idempotent. kNotFound (no immutable group), kAsleep, kInvalidArgument (a span is not
   // committed). On failure they stay writable.
   absl::Status Seal(const std::string& tag);
+  // Maps the sealed groups of the tag writable again, so that they can be rewritten; the next sleep
+  // moves the leaves that changed. Idempotent. kNotFound, kAsleep. On failure they stay sealed.
+  absl::Status Unseal(const std::string& tag);
+  // Gives a span up: waits for admitted and running work (kDeadlineExceeded: nothing changed), then
+  // the name is free and whole chunks behind the group's last span go back to the device. Its
+  // addresses are not given to another span. kAsleep, kLocked, kHeld (registered by somebody),
+  // kInvalidArgument (no such span).
+  absl::Status Free(SpanId span, AdmissionGate::Deadline deadline);
   // No span is added from here on. Idempotent.
   void Lock() { locked_.store(true); }
   bool locked() const { return locked_.load(); }
@@ -132,6 +147,7 @@ class Arena {
   // The candidate that was taken: its index, or -1 for the device's own choice.
   int base_candidate() const { return base_candidate_; }
   AdmissionGate& gate() { return gate_; }
+  Registrations& registrations() { return registrations_; }
 
   SpanInfo span(SpanId id) const;
   AddressRange range(SpanId id) const;
@@ -187,6 +203,7 @@ class Arena {
   std::atomic<bool> locked_{false};
   std::atomic<std::uint64_t> epoch_{1};
   AdmissionGate gate_;
+  Registrations registrations_;
 
   // std::mutex, not absl::Mutex: a distribution's absl is not built with the thread sanitizer,
   // which then cannot see what absl::Mutex orders.
