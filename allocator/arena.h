@@ -36,11 +36,12 @@ struct GroupSpec {
   std::string tag;
   Role role = Role::kMutable;
   std::uint64_t extent_bytes = 0;  // address space: the most its spans may take together
-  std::uint64_t chunk_bytes =
-      256 * kMiB;          // largest physical allocation; rounded up to the granularity
+  // Largest physical allocation; rounded up to the granularity.
+  std::uint64_t chunk_bytes = 256 * kMiB;
+  // Its spans all have a refill hook (immutable or mutable contents that are dropped); means nothing
+  // for cache and scratch.
+  bool refilled = false;
   bool shareable = false;  // its chunks can be exported to other processes
-  bool refilled = false;   // its spans all have a refill hook (immutable or mutable
-                           // contents that are dropped); means nothing for cache and scratch
 };
 
 struct ArenaOptions {
