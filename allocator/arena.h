@@ -82,6 +82,14 @@ struct ArenaGroup {
   }
 };
 
+// A span as far as its contents are concerned.
+struct SpanContents {
+  SpanId id;
+  AddressRange range;
+  WakeContents wake_contents = WakeContents::kZero;
+  bool refilled = false;  // it has a refill hook
+};
+
 struct SpanHit {
   SpanId span;
   std::uint64_t offset = 0;  // == span bytes for a one-past-the-end pointer
@@ -149,6 +157,7 @@ class Arena {
   int base_candidate() const { return base_candidate_; }
   AdmissionGate& gate() { return gate_; }
   Registrations& registrations() { return registrations_; }
+  const Registrations& registrations() const { return registrations_; }
 
   SpanInfo span(SpanId id) const;
   AddressRange range(SpanId id) const;
@@ -177,6 +186,8 @@ class Arena {
   std::mutex& transition_mutex() { return transition_mutex_; }
   std::vector<ArenaGroup>& groups() { return groups_; }  // under transition_mutex()
   void BumpEpoch() { epoch_.fetch_add(1, std::memory_order_acq_rel); }
+  // The spans of a group, in address order.
+  std::vector<SpanContents> ContentsOf(std::size_t group) const;
   // Marks a dropped span's contents (un)defined.
   void SetUndefined(SpanId id, bool undefined);
   // Records a group's new state for readers; call with transition_mutex() held.
