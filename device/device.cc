@@ -205,6 +205,49 @@ HostBuffer::~HostBuffer() {
   }
 }
 
+// -- Local memory ---------------------------------------------------------------------------------
+
+absl::Status Device::HoldLocalMemory() {
+  std::lock_guard<std::mutex> lock(local_memory_lock_);
+  HOLDFAST_RETURN_IF_ERROR(TakeLocalMemoryAgain());
+  ++local_memory_holders_;
+  return absl::OkStatus();
+}
+
+absl::Status Device::DropLocalMemory() {
+  std::lock_guard<std::mutex> lock(local_memory_lock_);
+  if (local_memory_holders_ == 0) return Invalid("local memory", "nobody holds it");
+  if (local_memory_holders_ == 1) HOLDFAST_RETURN_IF_ERROR(GiveLocalMemoryBack());
+  --local_memory_holders_;
+  return absl::OkStatus();
+}
+
+absl::Status Device::ReleaseLocalMemory() {
+  std::lock_guard<std::mutex> lock(local_memory_lock_);
+  return GiveLocalMemoryBack();
+}
+
+absl::Status Device::RestoreLocalMemory() {
+  std::lock_guard<std::mutex> lock(local_memory_lock_);
+  return TakeLocalMemoryAgain();
+}
+
+absl::Status Device::GiveLocalMemoryBack() {
+  if (local_memory_released_) return absl::OkStatus();
+  HOLDFAST_RETURN_IF_ERROR(
+      Pass(calls_, Call::kReleaseLocalMemory, [&] { return DoReleaseLocalMemory(); }));
+  local_memory_released_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Device::TakeLocalMemoryAgain() {
+  if (!local_memory_released_) return absl::OkStatus();
+  HOLDFAST_RETURN_IF_ERROR(
+      Pass(calls_, Call::kRestoreLocalMemory, [&] { return DoRestoreLocalMemory(); }));
+  local_memory_released_ = false;
+  return absl::OkStatus();
+}
+
 // -- Streams and work -----------------------------------------------------------------------------
 
 absl::StatusOr<std::unique_ptr<Stream>> Device::CreateStream(std::string name) {

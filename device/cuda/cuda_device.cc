@@ -16,6 +16,7 @@
 #include "device/cuda/gemm.h"
 #include "device/cuda/kernel_launch.h"
 #include "device/cuda/kernels.h"
+#include "device/cuda/local_memory.h"
 #include "device/cuda/nvml.h"
 #include "device/cuda/pinned_memory.h"
 #include "device/cuda/streams.h"
@@ -46,7 +47,10 @@ class CudaDevice final : public Device {
 
  private:
   explicit CudaDevice(std::unique_ptr<CudaContext> context)
-      : context_(std::move(context)), address_space_(context_.get()), layouts_(context_.get()) {}
+      : context_(std::move(context)),
+        address_space_(context_.get()),
+        local_memory_(context_.get()),
+        layouts_(context_.get()) {}
 
   absl::Status Start(int ordinal);
 
@@ -101,6 +105,17 @@ class CudaDevice final : public Device {
     HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
     const RelaxedCaptureScope relaxed;
     return pinned_memory_.Free(data);
+  }
+
+  absl::Status DoReleaseLocalMemory() override {
+    HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
+    const RelaxedCaptureScope relaxed;
+    return local_memory_.Release();
+  }
+  absl::Status DoRestoreLocalMemory() override {
+    HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
+    const RelaxedCaptureScope relaxed;
+    return local_memory_.Restore();
   }
 
   absl::StatusOr<std::unique_ptr<Stream>> DoCreateStream(std::string name) override {
@@ -186,6 +201,7 @@ class CudaDevice final : public Device {
   // Destroyed in reverse order: the context last.
   std::unique_ptr<CudaContext> context_;
   AddressSpace address_space_;
+  LocalMemory local_memory_;
   PinnedMemory pinned_memory_;
   KernelLauncher launcher_;
   FunctionLayouts layouts_;

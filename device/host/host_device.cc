@@ -1,5 +1,6 @@
 #include "device/host/host_device.h"
 
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -53,7 +54,8 @@ absl::Status Foreign(const std::string& what) {
 
 class HostDevice final : public Device {
  public:
-  HostDevice(ChunkStore chunks, std::uint64_t capacity_bytes) : memory_(std::move(chunks)) {
+  HostDevice(ChunkStore chunks, std::uint64_t capacity_bytes, const HostDriverCosts& costs)
+      : memory_(std::move(chunks)), costs_(costs) {
     DeviceInfo info;
     info.name = "host";
     info.spec = "host";
@@ -87,6 +89,14 @@ class HostDevice final : public Device {
   }
   absl::Status DoFreeHost(std::byte* data, std::uint64_t) override {
     return memory_.FreePinned(data);
+  }
+
+  absl::Status DoReleaseLocalMemory() override {
+    memory_.GiveFromDriver(costs_.local_memory_bytes);
+    return absl::OkStatus();
+  }
+  absl::Status DoRestoreLocalMemory() override {
+    return memory_.TakeForDriver(costs_.local_memory_bytes, "restore local memory");
   }
 
   absl::StatusOr<std::unique_ptr<Stream>> DoCreateStream(std::string name) override {
@@ -160,6 +170,11 @@ class HostDevice final : public Device {
   }
 
   absl::StatusOr<std::unique_ptr<GemmPlan>> DoPlanGemm(const GemmSpec& spec) override {
+    std::lock_guard<std::mutex> lock(library_mutex_);
+    if (!library_loaded_) {
+      HOLDFAST_RETURN_IF_ERROR(memory_.TakeForDriver(costs_.library_bytes, "plan gemm"));
+      library_loaded_ = true;
+    }
     return PlanHostGemm(spec);
   }
   absl::Status DoGemm(Stream& stream, const GemmPlan& plan, const GemmOperands& operands) override {
@@ -191,6 +206,8 @@ class HostDevice final : public Device {
         HOLDFAST_RETURN_IF_ERROR(CheckFill(*fill, kRecorded));
       }
     }
+    HOLDFAST_RETURN_IF_ERROR(
+        memory_.TakeForDriver(own->nodes()->size() * costs_.node_bytes, "instantiate"));
     return std::make_unique<HostExecutableGraph>(own->nodes());
   }
   absl::Status DoLaunchGraph(Stream& stream, ExecutableGraph& graph) override {
@@ -228,6 +245,9 @@ class HostDevice final : public Device {
 
   HostMemory memory_;
   DeviceLoss loss_;
+  const HostDriverCosts costs_;
+  std::mutex library_mutex_;
+  bool library_loaded_ = false;  // guarded by library_mutex_
 };
 
 }  // namespace
@@ -243,7 +263,10 @@ absl::StatusOr<std::unique_ptr<Device>> OpenHostDevice(const DeviceOptions& opti
   }
   InstallFaultHandlers();
   HOLDFAST_ASSIGN_OR_RETURN(ChunkStore chunks, ChunkStore::Create(capacity));
-  return std::make_unique<HostDevice>(std::move(chunks), capacity);
+  const HostDriverCosts& costs = options.host_driver;
+  HOLDFAST_RETURN_IF_ERROR(
+      chunks.TakeForDriver(costs.context_bytes + costs.local_memory_bytes, "open"));
+  return std::make_unique<HostDevice>(std::move(chunks), capacity, costs);
 }
 
 }  // namespace holdfast

@@ -168,7 +168,19 @@ AddressState HostMemory::Query(DeviceAddress address) const {
 MemoryUse HostMemory::Use() const {
   std::lock_guard<std::mutex> lock(mutex_);
   const std::uint64_t used = chunks_.used_bytes();
-  return {.own_bytes = used, .process_bytes = used, .free_bytes = chunks_.capacity_bytes() - used};
+  return {.own_bytes = used,
+          .process_bytes = used + chunks_.driver_bytes(),
+          .free_bytes = chunks_.free_bytes()};
+}
+
+absl::Status HostMemory::TakeForDriver(std::uint64_t bytes, const std::string& what) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return chunks_.TakeForDriver(bytes, what);
+}
+
+void HostMemory::GiveFromDriver(std::uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  chunks_.GiveFromDriver(bytes);
 }
 
 absl::StatusOr<std::byte*> HostMemory::AllocatePinned(std::uint64_t bytes) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,6 +38,9 @@ class HostMemory {
   absl::Status SetAccess(AddressRange range, Access access);
   AddressState Query(DeviceAddress address) const;
   MemoryUse Use() const;
+  // Bytes that are no chunks, as ChunkStore counts them.
+  absl::Status TakeForDriver(std::uint64_t bytes, const std::string& what);
+  void GiveFromDriver(std::uint64_t bytes);
   absl::StatusOr<std::byte*> AllocatePinned(std::uint64_t bytes);
   absl::Status FreePinned(std::byte* data);
 
