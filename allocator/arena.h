@@ -188,6 +188,10 @@ class Arena {
   void BumpEpoch() { epoch_.fetch_add(1, std::memory_order_acq_rel); }
   // The spans of a group, in address order.
   std::vector<SpanContents> ContentsOf(std::size_t group) const;
+  // The device keeps its local memory as long as any arena holds it; each does from its making,
+  // except while all of it is asleep. Idempotent; with transition_mutex() held.
+  absl::Status HoldLocalMemory();
+  absl::Status DropLocalMemory();
   // Marks a dropped span's contents (un)defined.
   void SetUndefined(SpanId id, bool undefined);
   // Records a group's new state for readers; call with transition_mutex() held.
@@ -207,6 +211,8 @@ class Arena {
   // orphan.
   void ShrinkGroup(std::size_t group, std::size_t chunks, std::uint64_t committed_bytes);
   absl::Status RemoveOrphans();
+  // The (un)sealed immutable groups of a tag. kNotFound if it has no immutable group, kAsleep.
+  absl::StatusOr<std::vector<ArenaGroup*>> ImmutableGroups(const std::string& tag, bool sealed);
 
   Device& device_;
   std::string name_;
@@ -225,6 +231,7 @@ class Arena {
   std::vector<ArenaChunk>
       orphans_;  // pages of a failed commit that could not be removed yet; under it
   std::unique_ptr<Stream> stream_;  // zeroes new pages; under it
+  bool holds_local_memory_ = false;  // under it
 
   mutable std::mutex mutex_;  // guards all below: names and readers' state
   std::vector<SpanInfo> spans_;

@@ -91,7 +91,7 @@ absl::Status CopyOut::Continue() {
   for (std::size_t i = 0; i < without_room_.size(); ++i) {
     Moving& moving = without_room_[i];
     t_.clock.Begin(Stage::kPrepare);
-    HOLDFAST_RETURN_IF_ERROR(TakeRoom(t_, rooms_[i]));
+    HOLDFAST_RETURN_IF_ERROR(TakeRoom(t_.state, rooms_[i]));
     t_.clock.Begin(Stage::kCopy);
     HOLDFAST_RETURN_IF_ERROR(
         Copy(moving, *t_.backup(moving.chunk), [](std::size_t) { return true; }));

@@ -136,14 +136,14 @@ absl::StatusOr<std::vector<RoomPlan>> OrderRooms(
   return plans;
 }
 
-absl::Status TakeRoom(Transition& t, const OrderedRoom& room) {
+absl::Status TakeRoom(ResidencyState& state, const OrderedRoom& room) {
   absl::StatusOr<PooledBuffer> made = room.order->Take(room.item);
   if (!made.ok()) {
-    if (room.pending != nullptr) t.state.pending.clear();
+    if (room.pending != nullptr) state.pending.clear();
     return Annotate(made.status(), "room for backups");
   }
   if (room.pending != nullptr) room.pending->bytes = 0;
-  t.state.backups[room.kept.kept.base].Accept(*std::move(made));
+  state.backups[room.kept.kept.base].Accept(*std::move(made));
   return absl::OkStatus();
 }
 
@@ -191,6 +191,29 @@ absl::Status CollectPending(ResidencyState& state) {
   }
   state.pending.clear();
   return Annotate(first, "room for backups");
+}
+
+absl::Status MakeRooms(ResidencyState& state, const std::vector<KeptChunk>& chunks) {
+  HOLDFAST_ASSIGN_OR_RETURN(RoomPlan plan, PlanRooms(state, chunks));
+  std::vector<std::uint64_t> sizes;
+  for (const OrderedRoom& room : plan) {
+    if (room.order == nullptr) sizes.push_back(room.kept.kept.bytes);
+  }
+  std::unique_ptr<BackingOrder> order;
+  if (!sizes.empty()) {
+    absl::StatusOr<std::unique_ptr<BackingOrder>> made = state.pool->Order(std::move(sizes));
+    if (!made.ok()) return Annotate(made.status(), "room for backups");
+    order = *std::move(made);
+  }
+  std::size_t item = 0;
+  for (OrderedRoom& room : plan) {
+    if (room.order == nullptr) {
+      room.order = order.get();
+      room.item = item++;
+    }
+    HOLDFAST_RETURN_IF_ERROR(TakeRoom(state, room));
+  }
+  return absl::OkStatus();
 }
 
 void DropRooms(ResidencyState& state, bool forget_clean) {

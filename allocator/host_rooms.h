@@ -33,13 +33,16 @@ absl::StatusOr<std::vector<RoomPlan>> OrderRooms(
 
 // Waits for the room and puts it behind the chunk. An error takes back the pending orders, so that
 // another attempt begins anew.
-absl::Status TakeRoom(Transition& t, const OrderedRoom& room);
+absl::Status TakeRoom(ResidencyState& state, const OrderedRoom& room);
 
 // Orders rooms for kept chunks of the tags that lack one and adds them to state.pending.
 absl::Status OrderAhead(ResidencyState& state, const std::vector<std::string>& tags);
 // Waits for what is pending and puts it behind its chunks, as far as they still want it. The first
 // error; nothing is pending afterwards.
 absl::Status CollectPending(ResidencyState& state);
+
+// Makes a room for each chunk that lacks one, and waits. On failure some may have been made.
+absl::Status MakeRooms(ResidencyState& state, const std::vector<KeptChunk>& chunks);
 
 // Drops the rooms that hold nothing worth keeping: see Residency::TrimHost.
 void DropRooms(ResidencyState& state, bool forget_clean);

@@ -54,10 +54,10 @@ WakePipeline::WakePipeline(Transition& t, Order order, bool announce)
 absl::Status WakePipeline::PlanCopies() {
   std::size_t leaf = 0;
   for (Unit& unit : units_) {
+    if (unit.dropped) continue;
     const ArenaGroup& group = t_.group(unit.group);
-    // A chunk that is not there yet will be lost when it is made.
-    const ArenaChunk& chunk = group.chunks.empty() ? ArenaChunk{} : group.chunks[unit.chunk];
-    if (unit.dropped || (chunk.chunk && !chunk.lost)) continue;
+    const ArenaChunk& chunk = group.chunks[unit.chunk];
+    if (chunk.chunk && !chunk.lost) continue;
     const auto found = t_.state.backups.find(chunk.range.base);
     if (found == t_.state.backups.end() || !found->second.complete) {
       return MakeError({.kind = ErrorKind::kInternal, .object = GroupName(group.spec)},
