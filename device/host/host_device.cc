@@ -53,7 +53,8 @@ absl::Status Foreign(const std::string& what) {
 
 class HostDevice final : public Device {
  public:
-  HostDevice(ChunkStore chunks, std::uint64_t capacity_bytes) : memory_(std::move(chunks)) {
+  HostDevice(ChunkStore chunks, std::uint64_t capacity_bytes, std::uint64_t pin_limit_bytes)
+      : memory_(std::move(chunks), pin_limit_bytes) {
     DeviceInfo info;
     info.name = "host";
     info.spec = "host";
@@ -82,11 +83,11 @@ class HostDevice final : public Device {
   }
   AddressState DoQuery(DeviceAddress address) const override { return memory_.Query(address); }
   absl::StatusOr<MemoryUse> DoMemory() const override { return memory_.Use(); }
-  absl::StatusOr<std::byte*> DoAllocateHost(std::uint64_t bytes) override {
-    return memory_.AllocatePinned(bytes);
+  absl::StatusOr<std::byte*> DoAllocateHost(std::uint64_t bytes, HostMemoryKind kind) override {
+    return memory_.AllocateBuffer(bytes, kind);
   }
-  absl::Status DoFreeHost(std::byte* data, std::uint64_t) override {
-    return memory_.FreePinned(data);
+  absl::Status DoFreeHost(std::byte* data, HostMemoryKind) override {
+    return memory_.FreeBuffer(data);
   }
 
   absl::StatusOr<std::unique_ptr<Stream>> DoCreateStream(std::string name) override {
@@ -207,18 +208,21 @@ class HostDevice final : public Device {
   }
 
   // Recorded copies and fills need mapped memory; what they may do to it shows when they run.
+  // Recorded copies need pinned memory: a replay would not wait for pageable memory.
   enum Checked { kRunNow, kRecorded };
 
-  absl::Status CheckSide(CopySide side, AddressRange range, Access access, const char* what) const {
+  absl::Status CheckSide(CopySide side, AddressRange range, Access access, Checked checked,
+                         const char* what) const {
     if (side == CopySide::kDevice) return memory_.CheckDevice(range, access, what);
-    return memory_.CheckPinned(range, what);
+    return checked == kRunNow ? memory_.CheckBuffer(range, what) : memory_.CheckPinned(range, what);
   }
   absl::Status CheckCopy(const CopyView& copy, Checked checked) const {
     const bool now = checked == kRunNow;
     HOLDFAST_RETURN_IF_ERROR(CheckSide(copy.source_side, {{copy.source}, copy.bytes},
-                                       now ? Access::kRead : Access::kNone, "copy source"));
+                                       now ? Access::kRead : Access::kNone, checked,
+                                       "copy source"));
     return CheckSide(copy.destination_side, {{copy.destination}, copy.bytes},
-                     now ? Access::kReadWrite : Access::kNone, "copy destination");
+                     now ? Access::kReadWrite : Access::kNone, checked, "copy destination");
   }
   absl::Status CheckFill(const FillView& fill, Checked checked) const {
     return memory_.CheckDevice({{fill.destination}, fill.bytes},
@@ -243,7 +247,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenHostDevice(const DeviceOptions& opti
   }
   InstallFaultHandlers();
   HOLDFAST_ASSIGN_OR_RETURN(ChunkStore chunks, ChunkStore::Create(capacity));
-  return std::make_unique<HostDevice>(std::move(chunks), capacity);
+  return std::make_unique<HostDevice>(std::move(chunks), capacity, options.host_pin_limit_bytes);
 }
 
 }  // namespace holdfast
