@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "allocator/admission_gate.h"
+#include "allocator/registrations.h"
 #include "allocator/span.h"
 #include "device/bytes.h"
 #include "device/device.h"
@@ -35,10 +36,12 @@ struct GroupSpec {
   std::string tag;
   Role role = Role::kMutable;
   std::uint64_t extent_bytes = 0;  // address space: the most its spans may take together
-  std::uint64_t chunk_bytes =
-      256 * kMiB;         // largest physical allocation; rounded up to the granularity
-  bool refilled = false;  // its spans all have a refill hook (immutable or mutable
-                          // contents that are dropped); means nothing for cache and scratch
+  // Largest physical allocation; rounded up to the granularity.
+  std::uint64_t chunk_bytes = 256 * kMiB;
+  // Its spans all have a refill hook (immutable or mutable contents that are dropped); means nothing
+  // for cache and scratch.
+  bool refilled = false;
+  bool shareable = false;  // its chunks can be exported to other processes
 };
 
 struct ArenaOptions {
@@ -66,12 +69,25 @@ struct ArenaGroup {
   std::uint64_t reserved_bytes = 0;   // end of the last span, from extent.base
   std::uint64_t committed_bytes = 0;  // pages exist (or come back at wake) below this offset
   bool sealed = false;                // mapped read-only while resident
+  // Changes whenever a seal stops proving that contents are as they were: unsealed, or somebody
+  // else may write. A backup taken at another count has to be compared again.
+  std::uint64_t writable_epoch = 0;
+  // Counts the physical generations: changes with every wake. Exports carry it.
+  std::uint64_t backing_generation = 1;
   bool asleep = false;
   std::vector<ArenaChunk> chunks;  // in address order, covering [0, committed_bytes)
 
   bool dropped() const {
     return spec.role == Role::kCache || spec.role == Role::kScratch || spec.refilled;
   }
+};
+
+// A span as far as its contents are concerned.
+struct SpanContents {
+  SpanId id;
+  AddressRange range;
+  WakeContents wake_contents = WakeContents::kZero;
+  bool refilled = false;  // it has a refill hook
 };
 
 struct SpanHit {
@@ -119,6 +135,14 @@ class Arena {
   // them. Idempotent. kNotFound (no immutable group), kAsleep, kInvalidArgument (a span is not
   // committed). On failure they stay writable.
   absl::Status Seal(const std::string& tag);
+  // Maps the sealed groups of the tag writable again, so that they can be rewritten; the next sleep
+  // moves the leaves that changed. Idempotent. kNotFound, kAsleep. On failure they stay sealed.
+  absl::Status Unseal(const std::string& tag);
+  // Gives a span up: waits for admitted and running work (kDeadlineExceeded: nothing changed), then
+  // the name is free and whole chunks behind the group's last span go back to the device. Its
+  // addresses are not given to another span. kAsleep, kLocked, kHeld (registered by somebody),
+  // kInvalidArgument (no such span).
+  absl::Status Free(SpanId span, AdmissionGate::Deadline deadline);
   // No span is added from here on. Idempotent.
   void Lock() { locked_.store(true); }
   bool locked() const { return locked_.load(); }
@@ -132,6 +156,8 @@ class Arena {
   // The candidate that was taken: its index, or -1 for the device's own choice.
   int base_candidate() const { return base_candidate_; }
   AdmissionGate& gate() { return gate_; }
+  Registrations& registrations() { return registrations_; }
+  const Registrations& registrations() const { return registrations_; }
 
   SpanInfo span(SpanId id) const;
   AddressRange range(SpanId id) const;
@@ -160,6 +186,12 @@ class Arena {
   std::mutex& transition_mutex() { return transition_mutex_; }
   std::vector<ArenaGroup>& groups() { return groups_; }  // under transition_mutex()
   void BumpEpoch() { epoch_.fetch_add(1, std::memory_order_acq_rel); }
+  // The spans of a group, in address order.
+  std::vector<SpanContents> ContentsOf(std::size_t group) const;
+  // The device keeps its local memory as long as any arena holds it; each does from its making,
+  // except while all of it is asleep. Idempotent; with transition_mutex() held.
+  absl::Status HoldLocalMemory();
+  absl::Status DropLocalMemory();
   // Marks a dropped span's contents (un)defined.
   void SetUndefined(SpanId id, bool undefined);
   // Records a group's new state for readers; call with transition_mutex() held.
@@ -179,6 +211,8 @@ class Arena {
   // orphan.
   void ShrinkGroup(std::size_t group, std::size_t chunks, std::uint64_t committed_bytes);
   absl::Status RemoveOrphans();
+  // The (un)sealed immutable groups of a tag. kNotFound if it has no immutable group, kAsleep.
+  absl::StatusOr<std::vector<ArenaGroup*>> ImmutableGroups(const std::string& tag, bool sealed);
 
   Device& device_;
   std::string name_;
@@ -187,6 +221,7 @@ class Arena {
   std::atomic<bool> locked_{false};
   std::atomic<std::uint64_t> epoch_{1};
   AdmissionGate gate_;
+  Registrations registrations_;
 
   // std::mutex, not absl::Mutex: a distribution's absl is not built with the thread sanitizer,
   // which then cannot see what absl::Mutex orders.
@@ -196,6 +231,7 @@ class Arena {
   std::vector<ArenaChunk>
       orphans_;  // pages of a failed commit that could not be removed yet; under it
   std::unique_ptr<Stream> stream_;  // zeroes new pages; under it
+  bool holds_local_memory_ = false;  // under it
 
   mutable std::mutex mutex_;  // guards all below: names and readers' state
   std::vector<SpanInfo> spans_;

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -62,7 +63,12 @@ struct MemoryUse {
   std::uint64_t free_bytes = 0;  // free on the whole device now
 };
 
-// Pinned host memory, given back on destruction. Move-only.
+// Pinned: copies run at the speed of the link, and kernels and captured copies may use it.
+// Pageable: for copies that run at once, at a fraction of the speed; where the system refuses to
+// pin.
+enum class HostMemoryKind { kPinned, kPageable };
+
+// Host memory made by a device, given back on destruction. Move-only.
 class HostBuffer {
  public:
   HostBuffer() = default;
@@ -72,15 +78,17 @@ class HostBuffer {
 
   std::byte* data() const { return data_; }
   std::uint64_t size() const { return size_; }
+  HostMemoryKind kind() const { return kind_; }
 
  private:
   friend class Device;
-  HostBuffer(class Device* device, std::byte* data, std::uint64_t size)
-      : device_(device), data_(data), size_(size) {}
+  HostBuffer(class Device* device, std::byte* data, std::uint64_t size, HostMemoryKind kind)
+      : device_(device), data_(data), size_(size), kind_(kind) {}
 
   Device* device_ = nullptr;
   std::byte* data_ = nullptr;
   std::uint64_t size_ = 0;
+  HostMemoryKind kind_ = HostMemoryKind::kPinned;
 };
 
 // An order of execution. Destruction waits for its work. Made by Device::CreateStream, which must
@@ -146,8 +154,23 @@ class Device {
   absl::Status SetAccess(AddressRange range, Access access);
   AddressState Query(DeviceAddress address) const { return DoQuery(address); }
   absl::StatusOr<MemoryUse> Memory() const { return DoMemory(); }
-  // Zeroed pinned host memory of exactly `bytes` > 0. kOutOfHostMemory.
-  absl::StatusOr<HostBuffer> AllocateHost(std::uint64_t bytes);
+  // Zeroed host memory of exactly `bytes` > 0. kOutOfHostMemory, also where the system would give
+  // the memory but not pin it; then kPageable may still be had.
+  absl::StatusOr<HostBuffer> AllocateHost(std::uint64_t bytes,
+                                          HostMemoryKind kind = HostMemoryKind::kPinned);
+
+  // -- Local memory
+  // ------------------------------------------------------------------------------------- A driver
+  // keeps room for the largest stack of all kernels that ran, for every thread the GPU can hold at
+  // once: gigabytes. Whoever runs kernels holds that reserve while awake. Dropped by the last
+  // holder it goes back to the device, which waits for every running kernel, so nothing may run;
+  // the first to hold it again takes it back at once. A kernel launched without it takes it, too,
+  // but late, and fails where the memory is gone.
+  absl::Status HoldLocalMemory();  // kOutOfMemory: not held
+  absl::Status DropLocalMemory();  // fails: still held. Without a holder: kInvalidArgument
+  // The same without counting, for measuring it. Idempotent; on failure as before.
+  absl::Status ReleaseLocalMemory();
+  absl::Status RestoreLocalMemory();
 
   // -- Streams and work
   // --------------------------------------------------------------------------------
@@ -169,8 +192,9 @@ class Device {
   // Asynchronous unless said otherwise; recorded instead of run if the stream is capturing.
   // `params` points to op.params_bytes bytes and is copied before the call returns.
   absl::Status Launch(Stream& stream, const Op& op, const LaunchShape& shape, const void* params);
-  // Between device memory and pinned HostBuffer memory, or within either; the host side must live
-  // until the copy has run (when captured: as long as the graph).
+  // Between device memory and HostBuffer memory, or within either; the host side must live until
+  // the copy has run (when captured: as long as the graph). Pageable memory: not capturable, and
+  // the call may wait for the copy.
   absl::Status CopyToDevice(Stream& stream, DeviceAddress to, const void* from,
                             std::uint64_t bytes);
   absl::Status CopyToHost(Stream& stream, void* to, DeviceAddress from, std::uint64_t bytes);
@@ -218,8 +242,10 @@ class Device {
   virtual absl::Status DoSetAccess(AddressRange range, Access access) = 0;
   virtual AddressState DoQuery(DeviceAddress address) const = 0;
   virtual absl::StatusOr<MemoryUse> DoMemory() const = 0;
-  virtual absl::StatusOr<std::byte*> DoAllocateHost(std::uint64_t bytes) = 0;
-  virtual absl::Status DoFreeHost(std::byte* data, std::uint64_t bytes) = 0;
+  virtual absl::StatusOr<std::byte*> DoAllocateHost(std::uint64_t bytes, HostMemoryKind kind) = 0;
+  virtual absl::Status DoFreeHost(std::byte* data, HostMemoryKind kind) = 0;
+  virtual absl::Status DoReleaseLocalMemory() = 0;
+  virtual absl::Status DoRestoreLocalMemory() = 0;
   virtual absl::StatusOr<std::unique_ptr<Stream>> DoCreateStream(std::string name) = 0;
   virtual absl::Status DoSynchronize(Stream& stream,
                                      std::chrono::steady_clock::time_point deadline) = 0;
@@ -248,6 +274,13 @@ class Device {
   // Where each live mapping begins: one Unmap may end several, and each is counted.
   std::mutex mapping_lock_;
   std::set<DeviceAddress> mapping_bases_;
+
+  // With local_memory_lock_ held.
+  absl::Status GiveLocalMemoryBack();
+  absl::Status TakeLocalMemoryAgain();
+  std::mutex local_memory_lock_;
+  int local_memory_holders_ = 0;
+  bool local_memory_released_ = false;
 };
 
 // Launch with the parameter struct's own type. Padding is cleared first: a captured graph is
@@ -269,9 +302,22 @@ absl::Status Launch(Device& device, Stream& stream, const Op& op, const LaunchSh
   return device.Launch(stream, op, shape, &params);
 }
 
+// What the host device pretends that a driver takes for itself: part of process_bytes, and gone
+// from the free bytes. It gives back only the local memory, as a driver does.
+struct HostDriverCosts {
+  std::uint64_t context_bytes = 0;       // from the start
+  std::uint64_t library_bytes = 0;       // from the first matrix product that is planned
+  std::uint64_t node_bytes = 0;          // for each node of each graph made executable
+  std::uint64_t local_memory_bytes = 0;  // from the start
+};
+
 struct DeviceOptions {
   // Host device only: physical bytes it pretends to have.
   std::uint64_t host_capacity_bytes = std::uint64_t{4} * 1024 * 1024 * 1024;
+  // Host device only: pinned bytes it allows at once, as a memory-lock limit would. Beyond it
+  // AllocateHost fails with the call "pin".
+  std::uint64_t host_pin_limit_bytes = std::numeric_limits<std::uint64_t>::max();
+  HostDriverCosts host_driver;
 };
 
 // Opens "host", "cuda:N", or "auto" (the first usable GPU, else the host). kInvalidArgument for any
