@@ -177,17 +177,18 @@ absl::Status Device::SetAccess(AddressRange range, Access access) {
   return Pass(calls_, Call::kSetAccess, [&] { return DoSetAccess(range, access); });
 }
 
-absl::StatusOr<HostBuffer> Device::AllocateHost(std::uint64_t bytes) {
+absl::StatusOr<HostBuffer> Device::AllocateHost(std::uint64_t bytes, HostMemoryKind kind) {
   if (bytes == 0) return Invalid("host buffer", "zero bytes");
-  HOLDFAST_ASSIGN_OR_RETURN(
-      std::byte * data, Pass(calls_, Call::kAllocateHost, [&] { return DoAllocateHost(bytes); }));
-  return HostBuffer(this, data, bytes);
+  HOLDFAST_ASSIGN_OR_RETURN(std::byte * data, Pass(calls_, Call::kAllocateHost,
+                                                   [&] { return DoAllocateHost(bytes, kind); }));
+  return HostBuffer(this, data, bytes, kind);
 }
 
 HostBuffer::HostBuffer(HostBuffer&& other) noexcept
     : device_(std::exchange(other.device_, nullptr)),
       data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      kind_(other.kind_) {}
 
 HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
   // The old buffer goes when `taken` does.
@@ -195,6 +196,7 @@ HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
   std::swap(device_, taken.device_);
   std::swap(data_, taken.data_);
   std::swap(size_, taken.size_);
+  std::swap(kind_, taken.kind_);
   return *this;
 }
 
@@ -204,7 +206,7 @@ HostBuffer::~HostBuffer() {
   // through.
   for (int attempt = 0; attempt < 2; ++attempt) {
     const absl::Status status =
-        Pass(device_->calls_, Call::kFreeHost, [&] { return device_->DoFreeHost(data_, size_); });
+        Pass(device_->calls_, Call::kFreeHost, [&] { return device_->DoFreeHost(data_, kind_); });
     if (status.ok()) return;
   }
 }

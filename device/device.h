@@ -168,8 +168,8 @@ class Device {
   absl::Status SetAccess(AddressRange range, Access access);
   AddressState Query(DeviceAddress address) const { return DoQuery(address); }
   absl::StatusOr<MemoryUse> Memory() const { return DoMemory(); }
-  // Zeroed host memory of exactly `bytes` > 0, its pages there already. kOutOfHostMemory; where
-  // the system would give the memory but not pin it, its call is "pin".
+  // Zeroed host memory of exactly `bytes` > 0. kOutOfHostMemory, also where the system would give
+  // the memory but not pin it; then kPageable may still be had.
   absl::StatusOr<HostBuffer> AllocateHost(std::uint64_t bytes,
                                           HostMemoryKind kind = HostMemoryKind::kPinned);
 
@@ -261,7 +261,7 @@ class Device {
   virtual AddressState DoQuery(DeviceAddress address) const = 0;
   virtual absl::StatusOr<MemoryUse> DoMemory() const = 0;
   virtual absl::StatusOr<std::byte*> DoAllocateHost(std::uint64_t bytes, HostMemoryKind kind) = 0;
-  virtual absl::Status DoFreeHost(std::byte* data, std::uint64_t bytes) = 0;
+  virtual absl::Status DoFreeHost(std::byte* data, HostMemoryKind kind) = 0;
   virtual absl::Status DoReleaseLocalMemory() = 0;
   virtual absl::Status DoRestoreLocalMemory() = 0;
   virtual absl::StatusOr<std::unique_ptr<Stream>> DoCreateStream(std::string name) = 0;
@@ -332,7 +332,8 @@ struct HostDriverCosts {
 struct DeviceOptions {
   // Host device only: physical bytes it pretends to have.
   std::uint64_t host_capacity_bytes = std::uint64_t{4} * 1024 * 1024 * 1024;
-  // Host device only: pinned bytes it allows at once, as a memory-lock limit would.
+  // Host device only: pinned bytes it allows at once, as a memory-lock limit would. Beyond it
+  // AllocateHost fails with the call "pin".
   std::uint64_t host_pin_limit_bytes = std::numeric_limits<std::uint64_t>::max();
   HostDriverCosts host_driver;
 };

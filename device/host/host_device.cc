@@ -54,13 +54,13 @@ absl::Status Foreign(const std::string& what) {
 
 class HostDevice final : public Device {
  public:
-  HostDevice(ChunkStore chunks, std::uint64_t capacity_bytes, const HostDriverCosts& costs)
-      : memory_(std::move(chunks)), costs_(costs) {
+  HostDevice(ChunkStore chunks, const DeviceOptions& options)
+      : memory_(std::move(chunks), options.host_pin_limit_bytes), costs_(options.host_driver) {
     DeviceInfo info;
     info.name = "host";
     info.spec = "host";
     info.granularity = kHostGranularity;
-    info.capacity_bytes = capacity_bytes;
+    info.capacity_bytes = options.host_capacity_bytes;
     info.multiprocessors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     info.driver = "none";
     set_info(std::move(info));
@@ -91,11 +91,11 @@ class HostDevice final : public Device {
   }
   AddressState DoQuery(DeviceAddress address) const override { return memory_.Query(address); }
   absl::StatusOr<MemoryUse> DoMemory() const override { return memory_.Use(); }
-  absl::StatusOr<std::byte*> DoAllocateHost(std::uint64_t bytes) override {
-    return memory_.AllocatePinned(bytes);
+  absl::StatusOr<std::byte*> DoAllocateHost(std::uint64_t bytes, HostMemoryKind kind) override {
+    return memory_.AllocateBuffer(bytes, kind);
   }
-  absl::Status DoFreeHost(std::byte* data, std::uint64_t) override {
-    return memory_.FreePinned(data);
+  absl::Status DoFreeHost(std::byte* data, HostMemoryKind) override {
+    return memory_.FreeBuffer(data);
   }
 
   absl::Status DoReleaseLocalMemory() override {
@@ -231,18 +231,21 @@ class HostDevice final : public Device {
   }
 
   // Recorded copies and fills need mapped memory; what they may do to it shows when they run.
+  // Recorded copies need pinned memory: a replay would not wait for pageable memory.
   enum Checked { kRunNow, kRecorded };
 
-  absl::Status CheckSide(CopySide side, AddressRange range, Access access, const char* what) const {
+  absl::Status CheckSide(CopySide side, AddressRange range, Access access, Checked checked,
+                         const char* what) const {
     if (side == CopySide::kDevice) return memory_.CheckDevice(range, access, what);
-    return memory_.CheckPinned(range, what);
+    return checked == kRunNow ? memory_.CheckBuffer(range, what) : memory_.CheckPinned(range, what);
   }
   absl::Status CheckCopy(const CopyView& copy, Checked checked) const {
     const bool now = checked == kRunNow;
     HOLDFAST_RETURN_IF_ERROR(CheckSide(copy.source_side, {{copy.source}, copy.bytes},
-                                       now ? Access::kRead : Access::kNone, "copy source"));
+                                       now ? Access::kRead : Access::kNone, checked,
+                                       "copy source"));
     return CheckSide(copy.destination_side, {{copy.destination}, copy.bytes},
-                     now ? Access::kReadWrite : Access::kNone, "copy destination");
+                     now ? Access::kReadWrite : Access::kNone, checked, "copy destination");
   }
   absl::Status CheckFill(const FillView& fill, Checked checked) const {
     return memory_.CheckDevice({{fill.destination}, fill.bytes},
@@ -273,7 +276,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenHostDevice(const DeviceOptions& opti
   const HostDriverCosts& costs = options.host_driver;
   HOLDFAST_RETURN_IF_ERROR(
       chunks.TakeForDriver(costs.context_bytes + costs.local_memory_bytes, "open"));
-  return std::make_unique<HostDevice>(std::move(chunks), capacity, costs);
+  return std::make_unique<HostDevice>(std::move(chunks), options);
 }
 
 }  // namespace holdfast
