@@ -62,11 +62,15 @@ class Registrations {
   std::vector<RegisteredHolder> all() const;
   // The first that refers to the span; nullopt if none does.
   std::optional<RegisteredHolder> HolderOf(SpanId span) const;
+  // How many holders that may write were ever added: contents that were read-only before the last
+  // one may have changed since.
+  std::uint64_t writers_added() const;
 
  private:
   mutable std::mutex mutex_;
   std::map<RegistrationId, Registration> by_id_;
   std::uint64_t next_ = 1;
+  std::uint64_t writers_added_ = 0;
 };
 
 }  // namespace holdfast

@@ -67,9 +67,20 @@ TEST(RegistrationsTest, RefusesWhatCannotBeNamedOrCalled) {
   EXPECT_EQ(registrations.all().size(), 1u);
 }
 
+TEST(RegistrationsTest, CountsThoseThatMayWrite) {
+  Registrations registrations;
+  Registration reader = Holder("reader", {kA});
+  reader.writes = false;
+  ASSERT_OK(registrations.Add(reader));
+  EXPECT_EQ(registrations.writers_added(), 0u);
+  ASSERT_OK_AND_ASSIGN(const RegistrationId writer, registrations.Add(Holder("writer", {kA})));
+  ASSERT_OK(registrations.Remove(writer));
+  EXPECT_EQ(registrations.writers_added(), 1u);  // it may have written before it went
+}
+
 TEST(RegistrationsTest, KindsHaveNames) {
   EXPECT_STREQ(HolderKindName(HolderKind::kExport), "export");
-  EXPECT_STREQ(HolderKindName(HolderKind::kRdma), "RDMA");
+  EXPECT_STREQ(HolderKindName(HolderKind::kRdma), "rdma");
   EXPECT_STREQ(HolderKindName(HolderKind::kWritableAlias), "writable alias");
 }
 
