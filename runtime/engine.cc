@@ -79,7 +79,10 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Device& device, std::uniq
   HOLDFAST_RETURN_IF_ERROR(engine->CheckOptions());
   engine->Enter(EngineState::kLoading, "loading weights");
   HOLDFAST_RETURN_IF_ERROR(engine->MakeArena());
-  HOLDFAST_RETURN_IF_ERROR(engine->model_->Load(*engine->arena_, engine->options_.on_load));
+  HOLDFAST_RETURN_IF_ERROR(engine->model_->Load(
+      *engine->arena_,
+      {.through = engine->options_.load_through_pool ? engine->residency_.get() : nullptr,
+       .progress = engine->options_.on_load}));
   HOLDFAST_RETURN_IF_ERROR(engine->ReserveSpans());
   engine->Enter(EngineState::kProfiling, "profiling every bucket");
   HOLDFAST_RETURN_IF_ERROR(engine->Profile());
