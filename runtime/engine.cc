@@ -84,7 +84,10 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Device& device, std::uniq
   HOLDFAST_RETURN_IF_ERROR(engine->Measured(kContextOwner, [&] { return engine->MakeArena(); }));
   // Pages are counted exactly; what else loading takes is code.
   HOLDFAST_RETURN_IF_ERROR(engine->Measured(kModulesOwner, [&] {
-    return engine->model_->Load(*engine->arena_, engine->options_.on_load);
+    return engine->model_->Load(
+        *engine->arena_,
+        {.through = engine->options_.load_through_pool ? engine->residency_.get() : nullptr,
+         .progress = engine->options_.on_load});
   }));
   HOLDFAST_RETURN_IF_ERROR(engine->ReserveSpans());
   engine->Enter(EngineState::kProfiling, "profiling every bucket");

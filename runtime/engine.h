@@ -44,11 +44,14 @@ struct EngineOptions {
   double utilization = 0.9;  // share of the device that may be in use once KV is committed
   std::uint64_t chunk_bytes = 256 * kMiB;
   ResidencyOptions residency;
+  // Weights are read into the backing pool and stay there: host memory is taken at the start, and
+  // the first sleep copies nothing.
+  bool load_through_pool = false;
   // Outputs
   bool deterministic = false;  // equal rows give equal bits in every bucket and batch
   // Called with each step of Create and what is known of it; may be null.
   std::function<void(const std::string& stage)> on_stage;
-  Model::Progress on_load = nullptr;
+  void (*on_load)(std::uint64_t done, std::uint64_t total) = nullptr;  // weights; may be null
   // Planted by a negative control: the graphs get a pointer to memory outside the arena.
   bool plant_stale_pointer = false;
 };

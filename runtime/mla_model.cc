@@ -81,9 +81,9 @@ std::uint64_t MlaModel::ScratchBound(const BatchShape& shape) const {
   return MlaScratchBound(config_, type_, shape);
 }
 
-absl::Status MlaModel::Load(Arena& arena, Progress progress) {
+absl::Status MlaModel::Load(Arena& arena, const LoadOptions& options) {
   device_ = &arena.device();
-  HOLDFAST_RETURN_IF_ERROR(LoadWeights(checkpoint_, config_, type_, arena, weights_, progress));
+  HOLDFAST_RETURN_IF_ERROR(LoadWeights(checkpoint_, config_, type_, arena, weights_, options));
 
   const std::uint64_t bytes = RopeTableBytes(config_);
   HOLDFAST_ASSIGN_OR_RETURN(rope_host_, device_->AllocateHost(bytes));

@@ -32,7 +32,7 @@ class MlaModel : public Model {
   KvSpec kv() const override;
   std::vector<GroupSpec> groups() const override;
   std::uint64_t ScratchBound(const BatchShape& shape) const override;
-  absl::Status Load(Arena& arena, Progress progress) override;
+  absl::Status Load(Arena& arena, const LoadOptions& options) override;
   absl::StatusOr<std::unique_ptr<ModelPass>> PlanPass(const BatchShape& shape,
                                                       bool deterministic) override;
 

@@ -1,17 +1,12 @@
 #include "runtime/mla_weights.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "device/bytes.h"
-#include "device/element.h"
+#include "runtime/weight_upload.h"
 
 namespace holdfast {
 namespace {
-
-constexpr std::uint64_t kStagingBytes = 64 * kMiB;
 
 std::string ShapeText(const std::vector<std::int64_t>& shape) {
   return absl::StrCat("(", absl::StrJoin(shape, ", "), ")");
@@ -22,85 +17,6 @@ std::uint64_t Elements(const std::vector<std::int64_t>& shape) {
   for (std::int64_t extent : shape) count *= static_cast<std::uint64_t>(extent);
   return count;
 }
-
-// Turns `count` elements of a file's dtype into `type`, from `in` to `out` (both host memory).
-template <typename To>
-void ConvertTo(const std::string& dtype, const std::byte* in, std::uint64_t count, To* out) {
-  for (std::uint64_t i = 0; i < count; ++i) {
-    float value;
-    if (dtype == "F32") {
-      std::memcpy(&value, in + i * 4, 4);
-    } else {
-      Bf16 narrow;
-      std::memcpy(&narrow, in + i * 2, 2);
-      value = ToFloat(narrow);
-    }
-    out[i] = FromFloat<To>(value);
-  }
-}
-
-// Streams tensors through two halves of pinned staging: one is read from the file while the other
-// is copied.
-class Uploader {
- public:
-  static absl::StatusOr<Uploader> Create(Device& device) {
-    Uploader up(device);
-    HOLDFAST_ASSIGN_OR_RETURN(up.stream_, device.CreateStream("weights"));
-    for (HostBuffer& half : up.staging_) {
-      HOLDFAST_ASSIGN_OR_RETURN(half, device.AllocateHost(kStagingBytes / 2));
-    }
-    return up;
-  }
-
-  absl::Status Upload(const Checkpoint& checkpoint, const std::string& name, DType type,
-                      DeviceAddress to) {
-    const TensorInfo& tensor = *checkpoint.Find(name);
-    const bool same = tensor.dtype == (type == DType::kF32 ? "F32" : "BF16");
-    const std::uint64_t from_size = tensor.dtype == "F32" ? 4 : 2;
-    const std::uint64_t to_size = DTypeBytes(type);
-    const std::uint64_t count = Elements(tensor.shape);
-    const std::uint64_t step = kStagingBytes / 2 / std::max(from_size, to_size);
-    for (std::uint64_t done = 0; done < count; done += step) {
-      const std::uint64_t n = std::min(step, count - done);
-      HostBuffer& half = staging_[turn_ ^= 1];
-      // The half's last copy is two copies back; waiting for the stream after each odd one is
-      // enough.
-      if (pending_ == 2) {
-        HOLDFAST_RETURN_IF_ERROR(device_.Synchronize(*stream_));
-        pending_ = 0;
-      }
-      if (same) {
-        HOLDFAST_RETURN_IF_ERROR(
-            checkpoint.Read(name, done * from_size, n * from_size, half.data()));
-      } else {
-        raw_.resize(n * from_size);
-        HOLDFAST_RETURN_IF_ERROR(
-            checkpoint.Read(name, done * from_size, n * from_size, raw_.data()));
-        if (type == DType::kF32) {
-          ConvertTo(tensor.dtype, raw_.data(), n, reinterpret_cast<float*>(half.data()));
-        } else {
-          ConvertTo(tensor.dtype, raw_.data(), n, reinterpret_cast<Bf16*>(half.data()));
-        }
-      }
-      HOLDFAST_RETURN_IF_ERROR(
-          device_.CopyToDevice(*stream_, to + done * to_size, half.data(), n * to_size));
-      ++pending_;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Finish() { return device_.Synchronize(*stream_); }
-
- private:
-  explicit Uploader(Device& device) : device_(device) {}
-  Device& device_;
-  HostBuffer staging_[2];
-  std::unique_ptr<Stream>
-      stream_;  // after what it copies from: destroyed first, which waits for its work
-  std::vector<std::byte> raw_;
-  int turn_ = 0;
-  int pending_ = 0;
-};
 
 }  // namespace
 
@@ -169,7 +85,7 @@ absl::Status CheckWeights(const Checkpoint& checkpoint, const MlaConfig& config)
 }
 
 absl::Status LoadWeights(const Checkpoint& checkpoint, const MlaConfig& config, DType type,
-                         Arena& arena, MlaWeights& weights, Model::Progress progress) {
+                         Arena& arena, MlaWeights& weights, const LoadOptions& options) {
   const std::vector<WeightTensor> list = ListWeights(config, weights);
   std::uint64_t total = 0;
   for (const WeightTensor& tensor : list) {
@@ -183,16 +99,14 @@ absl::Status LoadWeights(const Checkpoint& checkpoint, const MlaConfig& config, 
   }
   if (config.tied_embeddings) weights.head = weights.embed;
   HOLDFAST_RETURN_IF_ERROR(arena.CommitTag(kWeightsTag));
-  HOLDFAST_ASSIGN_OR_RETURN(Uploader uploader, Uploader::Create(arena.device()));
+  HOLDFAST_ASSIGN_OR_RETURN(WeightUpload upload, WeightUpload::Create(arena, options.through));
   std::uint64_t done = 0;
   for (const WeightTensor& tensor : list) {
-    HOLDFAST_RETURN_IF_ERROR(
-        uploader.Upload(checkpoint, tensor.name, type, arena.range(*tensor.span).base));
+    HOLDFAST_RETURN_IF_ERROR(upload.Upload(checkpoint, tensor.name, type, *tensor.span));
     done += Elements(tensor.shape) * DTypeBytes(type);
-    if (progress != nullptr) progress(done, total);
+    if (options.progress != nullptr) options.progress(done, total);
   }
-  HOLDFAST_RETURN_IF_ERROR(uploader.Finish());
-  return arena.Seal(kWeightsTag);
+  return upload.Finish(kWeightsTag);
 }
 
 }  // namespace holdfast

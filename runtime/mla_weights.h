@@ -55,10 +55,10 @@ std::uint64_t WeightExtent(const MlaConfig& config, DType type);
 // kCorrupted or kNotFound naming the tensor if one is missing or of another shape or an unusable
 // dtype.
 absl::Status CheckWeights(const Checkpoint& checkpoint, const MlaConfig& config);
-// Reserves one span a tensor, commits, streams the file through pinned staging (converting to
-// `type`), and seals. The spans are named like the tensors.
+// Reserves one span a tensor, commits, uploads the file (converting to `type`), and seals. The
+// spans are named like the tensors.
 absl::Status LoadWeights(const Checkpoint& checkpoint, const MlaConfig& config, DType type,
-                         Arena& arena, MlaWeights& weights, Model::Progress progress);
+                         Arena& arena, MlaWeights& weights, const LoadOptions& options);
 
 }  // namespace holdfast
 

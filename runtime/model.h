@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "allocator/arena.h"
+#include "allocator/residency.h"
 #include "allocator/step_context.h"
 #include "runtime/batch_block.h"
 
@@ -46,6 +47,14 @@ class ModelPass {
                                const OutputBlock& output, SpanId cache) = 0;
 };
 
+struct LoadOptions {
+  // Not null: kept contents are read into the rooms of this residency's pool and stay there as
+  // their backups, so that the first sleep copies nothing. The residency of the arena.
+  Residency* through = nullptr;
+  // Is told bytes done and in all; may be null.
+  void (*progress)(std::uint64_t done, std::uint64_t total) = nullptr;
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -56,10 +65,8 @@ class Model {
   virtual std::vector<GroupSpec> groups() const = 0;
   // An upper bound of the scratch of one pass, for the window's size. Address space only.
   virtual std::uint64_t ScratchBound(const BatchShape& shape) const = 0;
-  // Reserves, commits, fills and seals its spans. `progress`, if set, is told bytes done and in
-  // all.
-  using Progress = void (*)(std::uint64_t done, std::uint64_t total);
-  virtual absl::Status Load(Arena& arena, Progress progress) = 0;
+  // Reserves, commits, fills and seals its spans.
+  virtual absl::Status Load(Arena& arena, const LoadOptions& options) = 0;
   // Plans a pass: chooses kernels and matrix algorithms. After Load; never inside a capture.
   virtual absl::StatusOr<std::unique_ptr<ModelPass>> PlanPass(const BatchShape& shape,
                                                               bool deterministic) = 0;

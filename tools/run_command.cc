@@ -58,6 +58,7 @@ EngineOptions MakeEngineOptions(const RunOptions& options, RunReport& report) {
                        .utilization = options.utilization,
                        .chunk_bytes = options.chunk_bytes,
                        .residency = {.host_cap_bytes = options.host_cap_bytes},
+                       .load_through_pool = options.through_pool,
                        .deterministic = options.deterministic,
                        .on_stage = {},
                        .on_load = ShowFraction,

@@ -36,6 +36,7 @@ struct RunOptions {
   std::uint64_t chunk_bytes = 256 * kMiB;
   std::uint64_t host_capacity_bytes = 4 * kGiB;  // of the host device
   std::uint64_t host_cap_bytes = UINT64_MAX;     // pinned memory for backups
+  bool through_pool = false;                     // weights stay in the pool they are read into
   bool deterministic = false;
   bool scribble = true;
   // Text check

@@ -39,6 +39,41 @@ TEST(EngineResidencyTest, FullAndSelectiveCyclesGiveTheSameLogitBits) {
   }
 }
 
+const TagTransition& RowOf(const TransitionReport& report, const std::string& tag) {
+  static const TagTransition kNone;
+  for (const TagTransition& row : report.tags) {
+    if (row.tag == tag) return row;
+  }
+  return kNone;
+}
+
+TEST(EngineResidencyTest, WeightsLoadedThroughThePoolAreNotCopiedByTheFirstSleep) {
+  // Verifies: the pool holds the weights from the start, sleep copies none of them, and outputs
+  // after the wake are those of an engine that was loaded the plain way (the control: its first
+  // sleep copies them all).
+  const std::vector<GenerateRequest> requests = MixedRequests(4);
+  std::vector<Completion> golden;
+  std::uint64_t weights = 0;
+  {
+    ASSERT_OK_AND_ASSIGN(TestEngine plain, MakeEngine("query_latent", SmallOptions()));
+    { ASSERT_OK_AND_ASSIGN(golden, plain->Generate(requests)); }
+    ASSERT_OK_AND_ASSIGN(const TransitionReport slept, plain->Sleep(AllTags(plain), kDeadline));
+    EXPECT_EQ(RowOf(slept, kWeightsTag).clean_bytes, 0u);
+    weights = RowOf(slept, kWeightsTag).kept_bytes;
+    EXPECT_GT(weights, 0u);
+  }
+  EngineOptions options = SmallOptions();
+  options.load_through_pool = true;
+  ASSERT_OK_AND_ASSIGN(TestEngine test, MakeEngine("query_latent", options));
+  EXPECT_GT(test->residency().backing_bytes(), 0u);
+  ASSERT_OK_AND_ASSIGN(const TransitionReport slept, test->Sleep(AllTags(test), kDeadline));
+  EXPECT_EQ(RowOf(slept, kWeightsTag).kept_bytes, 0u);
+  EXPECT_EQ(RowOf(slept, kWeightsTag).clean_bytes, weights);
+  ASSERT_OK(test->Wake(AllTags(test)));
+  ASSERT_OK_AND_ASSIGN(const auto again, test->Generate(requests));
+  EXPECT_EQ(golden, again);
+}
+
 TEST(EngineResidencyTest, GenerateWhileAsleepIsRefusedByTagWithoutALaunch) {
   // Verifies: a request to a sleeping engine is an error that names the tag; half awake is still
   // asleep.

@@ -47,8 +47,8 @@ class MaskedModel : public Model {
   std::uint64_t ScratchBound(const BatchShape& shape) const override {
     return model_->ScratchBound(shape);
   }
-  absl::Status Load(Arena& arena, Progress progress) override {
-    return model_->Load(arena, progress);
+  absl::Status Load(Arena& arena, const LoadOptions& options) override {
+    return model_->Load(arena, options);
   }
   absl::StatusOr<std::unique_ptr<ModelPass>> PlanPass(const BatchShape& shape,
                                                       bool deterministic) override {

@@ -42,6 +42,8 @@ void AddRunFlags(CLI::App& run, RunOptions& o) {
       ->transform(size);
   run.add_option("--host-cap", o.host_cap_bytes, "most pinned host memory for backups")
       ->transform(size);
+  run.add_flag("--through-pool", o.through_pool,
+               "read the weights into the backing pool: the first sleep copies nothing");
   run.add_flag("--deterministic", o.deterministic,
                "equal rows give equal bits in every bucket and batch");
   run.add_flag("!--no-scribble", o.scribble, "no other process writes over the freed pages");
