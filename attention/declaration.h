@@ -46,7 +46,8 @@ struct AttentionDeclaration {
   // the budget beside the scratch.
   std::vector<DeclaredRequest> persistent;
   ProfilingSupport profiling = ProfilingSupport::kUnsupported;
-  KvPageSpec kv;
+  KvPageSpec kv;           // its cache; kNone if the layer keeps nothing
+  KvPageSpec extra_kv;     // and a second one of the same layer: compressed keys
   bool gives_lse = false;  // can return the log-sum-exp of each row and head
 
   PathCheck Check() const { return PathCheck(backend, path); }

@@ -16,11 +16,8 @@ namespace {
 constexpr int kSharePlaces = 9;
 
 absl::Status Refuse(const std::string& name, const std::string& text, const std::string& grammar) {
-  constexpr std::size_t kShown = 40;
-  const std::string shown = absl::CHexEscape(text.substr(0, kShown));
-  return MakeError(
-      {.kind = ErrorKind::kInvalidArgument, .object = name},
-      absl::StrCat("is '", shown, text.size() > kShown ? "..." : "", "'; must be ", grammar));
+  return MakeError({.kind = ErrorKind::kInvalidArgument, .object = name},
+                   absl::StrCat("is ", QuoteValue(text), "; must be ", grammar));
 }
 
 bool AllDigits(const std::string& text) {
@@ -33,6 +30,12 @@ bool ReadDigits(const std::string& text, std::int64_t* value) {
 }
 
 }  // namespace
+
+std::string QuoteValue(const std::string& text) {
+  constexpr std::size_t kShown = 40;
+  return absl::StrCat("'", absl::CHexEscape(text.substr(0, kShown)),
+                      text.size() > kShown ? "..." : "", "'");
+}
 
 absl::StatusOr<bool> ParseBool(const std::string& name, const std::string& text) {
   const std::string lower = absl::AsciiStrToLower(text);

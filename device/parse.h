@@ -11,6 +11,9 @@
 
 namespace holdfast {
 
+// What was given, fit for a message: in quotes, escaped, shortened if it is long.
+std::string QuoteValue(const std::string& text);
+
 // 1, true, yes, on or 0, false, no, off, in any case. Nothing else: an empty text is no answer.
 inline constexpr char kBoolGrammar[] = "0, false, no, off or 1, true, yes, on";
 absl::StatusOr<bool> ParseBool(const std::string& name, const std::string& text);
