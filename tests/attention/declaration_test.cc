@@ -2,6 +2,7 @@
 // that takes another path than was declared is caught, that call alone.
 #include "attention/declaration.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "attention/declare/mla_sparse.h"
 #include "attention/declare/mla_windowed.h"
 #include "attention/sizing/kv_pages.h"
+#include "attention/sizing/sparse_indexer.h"
 #include "gmock/gmock.h"
 #include "tests/device/status_matchers.h"
 
@@ -62,6 +64,20 @@ TEST(Declaration, FieldCase27ContextBufferExistsOnlyOnThePathThatReadsIt) {
   EXPECT_EQ(Scratch(*Declare("flashmla_sparse", ungated)), 3'238'002'688u);
   EXPECT_EQ(Scratch(*Declare("mla_sparse", ungated)) - Scratch(*Declare("mla_sparse", Config(16))),
             1'811'939'328u + 2 * 131 * 64 * 513 * 4);  // and the splits it never makes
+}
+
+// Users of a slot overlay each other: what gating saves is the drop of their maximum, which the
+// indexer's gathered keys now set.
+TEST(Declaration, NetSavingIsTheDropOfTheSlotsMaximum) {
+  const std::uint64_t indexer =
+      *TotalBytes(*SparseIndexerRequests({.max_model_len = 786432, .prefill_factor = 2}));
+  AttentionConfig config = Config(16);
+  const std::uint64_t gated = Scratch(*Declare("flashmla_sparse", config));
+  config.path_gating = false;
+  const std::uint64_t ungated = Scratch(*Declare("flashmla_sparse", config));
+  EXPECT_EQ(ungated - gated, 1'811'939'328u);  // gross
+  EXPECT_EQ(std::max(gated, indexer), 1'661'992'960u);
+  EXPECT_EQ(std::max(ungated, indexer) - std::max(gated, indexer), 1'576'009'728u);  // net
 }
 
 // The same predicates choose, reserve and check: over every configuration exactly one path selects,
