@@ -250,7 +250,7 @@ TEST(SizingVectors, ChunkedPrefillRowsFollowTheirBounds) {
   EXPECT_EQ(rows("max_model_len=163840 max_num_seqs=4 index_topk=2048"), 8192u);
   EXPECT_EQ(
       Parts("chunked_prefill", "max_model_len=163840 max_num_seqs=256 heads=128")["up_projected"],
-      65536u * 128 * 256 * 2);
+      65536ull * 128 * 256 * 2);
 }
 
 TEST(SizingVectors, CutlassCountsItsWorstBatch) {

@@ -57,7 +57,7 @@ TEST(SplitKv, RandomPlansNeverExceedTheBound) {
   const auto draw = [&random](std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(random);
   };
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < 1500; ++i) {
     const std::int64_t parts = draw(1, 132), batch = draw(1, 321);
     std::vector<std::int64_t> blocks;
     for (std::int64_t b = 0; b < batch; ++b) blocks.push_back(draw(0, 1 << draw(0, 11)));
