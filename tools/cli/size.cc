@@ -19,7 +19,7 @@ struct SizeOptions {
 
 int PrintHelp(const CLI::App& parser, const SizeOptions& options) {
   if (options.rule.empty()) {
-    std::printf("%s\nRULEs, each with --help RULE:\n%s", parser.help().c_str(),
+    std::printf("%s\nRULEs, each with --help RULE:\n%s", parser.help("holdfast").c_str(),
                 SizeRuleList().c_str());
     return kPass;
   }
