@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
+#include "attention/check_field.h"
+#include "attention/declare/mla_dense.h"
 #include "attention/kernels/mla_attention_tile.h"
 #include "device/error.h"
 
@@ -12,18 +14,16 @@ namespace {
 constexpr std::uint64_t kVectorBytes = 16;  // the kernels read and write whole vectors
 constexpr std::int64_t kVectorElements = 8;
 
+constexpr char kOwner[] = "mla_attention";
+
 absl::Status Refuse(const std::string& argument, const std::string& value,
                     const std::string& limit) {
-  return MakeError({.kind = ErrorKind::kInvalidArgument, .object = "mla_attention " + argument},
-                   absl::StrFormat("%s is %s; must be %s", argument, value, limit));
+  return RefuseField(kOwner, argument, value, limit);
 }
 
 absl::Status CheckRange(const std::string& argument, std::int64_t value, std::int64_t least,
                         std::int64_t most) {
-  if (value >= least && value <= most) return absl::OkStatus();
-  return Refuse(argument, absl::StrFormat("%d", value),
-                most == INT64_MAX ? absl::StrFormat("at least %d", least)
-                                  : absl::StrFormat("in [%d, %d]", least, most));
+  return CheckField(kOwner, argument, value, least, most);
 }
 
 absl::Status CheckMultiple(const std::string& argument, std::int64_t value) {
@@ -76,6 +76,17 @@ absl::StatusOr<MlaBackend> MlaBackend::Create(const MlaBackendConfig& config) {
     return Refuse("type", DTypeName(config.type), "f32 or bf16");
   }
   return MlaBackend(config);
+}
+
+absl::StatusOr<AttentionDeclaration> MlaBackend::Declare(AttentionConfig limits) const {
+  limits.heads = config_.heads;
+  limits.latent = config_.latent;
+  limits.rope = config_.rope;
+  limits.page_tokens = config_.page_tokens;
+  limits.type = config_.type;
+  limits.quantized = false;
+  limits.split_parts = 1;  // the plain kernel reads a row's keys in one pass
+  return DeclareMlaDense(limits);
 }
 
 absl::Status MlaBackend::Run(StepContext& step, const Call& call) const {

@@ -1,26 +1,17 @@
-// The MLA attention backend as the runtime sees it: what it needs from the workspace, whether it
-// takes part in profiling, and the call that enqueues it.
+// The MLA attention backend as the runtime sees it: what it declares, and the call that
+// enqueues it.
 #ifndef HOLDFAST_ATTENTION_MLA_BACKEND_H_
 #define HOLDFAST_ATTENTION_MLA_BACKEND_H_
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "allocator/step_context.h"
+#include "attention/declaration.h"
 #include "attention/kernels/mla_attention.h"
 
 namespace holdfast {
-
-// Whether a profiling run without real inputs is meaningful for a backend. Default: it is not.
-enum class ProfilingSupport { kUnsupported, kNeutral, kRequired };
-
-struct WorkspaceRequest {
-  std::string name;
-  std::uint64_t bytes = 0;
-};
 
 struct MlaBackendConfig {
   std::int32_t heads = 0, latent = 0, rope = 0;
@@ -34,9 +25,9 @@ class MlaBackend {
   // kInvalidArgument naming the field for shapes outside the kernel's table.
   static absl::StatusOr<MlaBackend> Create(const MlaBackendConfig& config);
 
-  // The worst case over all shapes it may be given. The plain kernel needs no scratch.
-  std::vector<WorkspaceRequest> Workspace() const { return {}; }
-  ProfilingSupport profiling() const { return ProfilingSupport::kRequired; }
+  // What it needs within the limits of a run (max_batched_tokens, max_sequences, max_model_len, and
+  // the device); the shape is its own. The plain kernel needs no scratch.
+  absl::StatusOr<AttentionDeclaration> Declare(AttentionConfig limits) const;
   const MlaBackendConfig& config() const { return config_; }
 
   struct Call {

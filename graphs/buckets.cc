@@ -31,14 +31,19 @@ BucketList::BucketList(std::vector<int> ascending) : sizes_(std::move(ascending)
   }
 }
 
-absl::StatusOr<BucketList> BucketList::Default(int limit) {
+absl::StatusOr<BucketList> BucketList::Default(int limit, int multiple) {
   HOLDFAST_RETURN_IF_ERROR(CheckLimit(limit));
-  std::vector<int> sizes;
-  for (int size : {1, 2, 4}) {
-    if (size <= limit) sizes.push_back(size);
+  if (multiple < 1 || multiple > limit) {
+    return Invalid("bucket multiple", absl::StrCat(multiple, " is not in [1, ", limit, "]"));
   }
-  for (int size = 8; size <= limit; size += size < 256 ? 8 : 16) sizes.push_back(size);
-  if (sizes.back() != limit) sizes.push_back(limit);
+  std::vector<int> sizes;
+  const auto add = [&](int size) {
+    const int whole = (size + multiple - 1) / multiple * multiple;
+    if (whole <= limit && (sizes.empty() || whole > sizes.back())) sizes.push_back(whole);
+  };
+  for (int size : {1, 2, 4}) add(size);
+  for (int size = 8; size <= limit; size += size < 256 ? 8 : 16) add(size);
+  add(limit);
   return BucketList(std::move(sizes));
 }
 

@@ -16,8 +16,10 @@ inline constexpr int kLargestBucket = 1 << 20;
 class BucketList {
  public:
   // The field's rule (1, 2, 4, then steps of 8 to 255, of 16 beyond) cut at `limit`, with `limit`
-  // itself always in. kInvalidArgument unless 1 <= limit <= kLargestBucket.
-  static absl::StatusOr<BucketList> Default(int limit);
+  // itself always in. With a `multiple` above 1 (rows come in such lots: a token and its drafts)
+  // each size is rounded up to it, and what is then above the limit is dropped. kInvalidArgument
+  // unless 1 <= multiple <= limit <= kLargestBucket.
+  static absl::StatusOr<BucketList> Default(int limit, int multiple = 1);
   // The user's own list. kInvalidArgument naming the entry for an empty list, zero, negative or
   // repeated sizes, or one above `limit`. Order does not matter.
   static absl::StatusOr<BucketList> Of(std::vector<int> sizes, int limit);

@@ -28,6 +28,7 @@ struct Command {
 // Each adds its subcommand to `parent`, which outlives the command.
 Command AddRunCommand(CLI::App& parent);
 Command AddScribbleCommand(CLI::App& parent);
+Command AddSizeCommand(CLI::App& parent);
 
 }  // namespace holdfast
 

@@ -34,6 +34,7 @@ int Main(int argc, char** argv) {
   const std::vector<Command> commands = {
       AddRunCommand(app),
       AddScribbleCommand(app),
+      AddSizeCommand(app),
   };
   try {
     app.parse(argc, argv);

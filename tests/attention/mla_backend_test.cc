@@ -30,8 +30,11 @@ TEST(MlaBackendTest, AcceptsTheRangeOfTheKernel) {
         MlaBackendConfig config = kConfig;
         config.heads = heads, config.latent = latent, config.rope = rope;
         ASSERT_OK_AND_ASSIGN(const MlaBackend backend, MlaBackend::Create(config));
-        EXPECT_TRUE(backend.Workspace().empty());
-        EXPECT_EQ(backend.profiling(), ProfilingSupport::kRequired);
+        ASSERT_OK_AND_ASSIGN(
+            const AttentionDeclaration declaration,
+            backend.Declare({.max_batched_tokens = 64, .max_sequences = 8, .max_model_len = 256}));
+        EXPECT_TRUE(declaration.scratch.empty());
+        EXPECT_EQ(declaration.profiling, ProfilingSupport::kRequired);
       }
     }
   }

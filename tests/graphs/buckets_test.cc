@@ -34,6 +34,20 @@ TEST(Buckets, FieldVectorsOfTheDefaultRule) {
   EXPECT_EQ(DefaultSizes(96).size(), 15u);
 }
 
+// Five draft tokens: rows come in lots of six.
+TEST(Buckets, FieldVectorOfLots) {
+  ASSERT_OK_AND_ASSIGN(const BucketList list, BucketList::Default(512, 6));
+  EXPECT_EQ(list.sizes().size(), 48u);
+  EXPECT_THAT(std::vector<int>(list.sizes().begin(), list.sizes().begin() + 10),
+              ElementsAre(6, 12, 18, 24, 36, 42, 48, 60, 66, 72));
+  EXPECT_EQ(list.Fit(30), 36);
+  EXPECT_THAT(BucketList::Default(4, 3)->sizes(), ElementsAre(3));
+  EXPECT_THAT(BucketList::Default(6, 6)->sizes(), ElementsAre(6));
+  for (int multiple : {0, -1, 5, std::numeric_limits<int>::max()}) {
+    EXPECT_THAT(BucketList::Default(4, multiple), IsErrorKind(ErrorKind::kInvalidArgument));
+  }
+}
+
 TEST(Buckets, FieldCase57DefaultNeverExceedsTheMaximumAndHoldsIt) {
   EXPECT_THAT(DefaultSizes(4), ElementsAre(1, 2, 4));
   EXPECT_THAT(DefaultSizes(700), AllOf(Each(Le(700)), Contains(700), Contains(688)));

@@ -49,12 +49,50 @@ def cases(model, device, scratch):
         "host-cap": (run + ["--cycles", "1", "--host-cap", "1MiB"], 1, "FAIL: error", "PASS"),
         "unwritable-json": (run + ["--cycles", "1", "--json", str(scratch / "no" / "x.json")], 2, "x.json", "zzz"),
     }
+    table.update(size_cases())
     if device == "host":
         table["capacity"] = (["run", "--model", model, "--device", "host", "--host-capacity", "30MiB"], 2,
                              "out of memory", "PASS")
     for fault in ("stale-pointer", "swap-chunks", "flip-bit", "lost-refresh", "early-unmap"):
         table[fault] = (run + ["--cycles", "1", "--inject", fault], 1, "FAIL: " + fault, "PASS")
     return table
+
+
+def size_cases():
+    """`holdfast size`: needs no device."""
+    sparse = ["size", "flashmla_sparse", "max_num_batched_tokens=8192", "max_model_len=786432", "prefill_factor=2"]
+    huge = ["max_num_batched_tokens=1099511627776", "topk=4096", "n=1099511627776", "k=1"]
+    return {
+        "size-text": (sparse + ["heads=16"], 0, "1426063360 B", "prefill_context"),
+        "size-json-gated": (sparse + ["heads=16", "--json"], 0, '"total_bytes": 1426063360', "prefill_context"),
+        "size-json-ungated": (sparse + ["heads=16", "path_gating=OFF", "--json"], 0, '"total_bytes": 3238002688',
+                              "zzz"),
+        "size-kv-plan": (["size", "kv_plan", "init_free=80GiB", "free=20GiB", "committed=2GiB", "requested=80GiB",
+                          "peak=4GiB", "block_bytes=1MiB", "--json"], 0, '"blocks": 15360', "total_bytes"),
+        "size-capture-sizes": (["size", "capture_sizes", "max_num_seqs=8"], 0, "1 2 4 8 16", "total"),
+        "size-help": (["size", "--help"], 0, "flashmla_sparse", "holdfast: "),
+        "size-help-rule": (["size", "--help", "flashmla_sparse"], 0, "path_gating", "holdfast: "),
+        "size-help-figures": (["size", "kv_plan", "--help"], 0, "usable_blocks", "holdfast: "),
+        "size-help-unknown-rule": (["size", "--help", "walk"], 2, "'walk'", "RULE"),
+        "size-no-rule": (["size"], 2, "RULE", "total"),
+        "size-unknown-rule": (["size", "walk"], 2, "'walk'", "total"),
+        "size-unknown-key": (sparse + ["heads=16", "haeds=16"], 2, "'haeds'; must be one of heads", "total"),
+        "size-key-twice": (sparse + ["heads=16", "heads=32"], 2, "heads is '32'; must be given once", "total"),
+        "size-key-missing": (sparse, 2, "heads is missing; must be a whole number in [1, 128]", "total"),
+        "size-negative": (sparse + ["heads=-16"], 2, "heads is '-16'; must be a whole number", "total"),
+        "size-zero": (sparse + ["heads=0"], 2, "heads is 0; must be a whole number", "total"),
+        "size-huge": (sparse + ["heads=9999999999999999999999"], 2, "must be a whole number in [1, 128]", "total"),
+        "size-non-numeric": (sparse + ["heads=many"], 2, "heads is 'many'; must be a whole number", "total"),
+        "size-bad-switch": (sparse + ["heads=16", "hisparse=maybe"], 2, "hisparse is 'maybe'; must be 0, false",
+                            "total"),
+        "size-bad-choice": (sparse + ["heads=16", "arch=sm70"], 2, "'sm70'; must be one of sm90, sm100", "total"),
+        "size-no-equals": (sparse + ["heads"], 2, "'heads'; must be key=value", "total"),
+        "size-overflow": (["size", "moe"] + huge, 2, "4096 * 1099511627776 * 2 does not fit 64 bits", "total"),
+        "size-unsupported": (["size", "flashinfer_gqa", "heads=64", "kv_heads=5"], 2, "a divisor of heads, 64",
+                             "total"),
+        "size-bad-bytes": (["size", "kv_plan", "block_bytes=1MB"], 2, "'1MB'; must be a size like", "blocks\n"),
+        "size-unknown-flag": (sparse + ["heads=16", "--jsno"], 2, "--jsno", "total"),
+    }
 
 
 def main():
