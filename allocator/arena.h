@@ -83,6 +83,14 @@ struct ArenaGroup {
   }
 };
 
+// A span as far as its contents are concerned.
+struct SpanContents {
+  SpanId id;
+  AddressRange range;
+  WakeContents wake_contents = WakeContents::kZero;
+  bool refilled = false;  // it has a refill hook
+};
+
 struct SpanHit {
   SpanId span;
   std::uint64_t offset = 0;  // == span bytes for a one-past-the-end pointer
@@ -189,6 +197,12 @@ class Arena {
   std::mutex& transition_mutex() { return transition_mutex_; }
   std::vector<ArenaGroup>& groups() { return groups_; }  // under transition_mutex()
   void BumpEpoch() { epoch_.fetch_add(1, std::memory_order_acq_rel); }
+  // The spans of a group, in address order.
+  std::vector<SpanContents> ContentsOf(std::size_t group) const;
+  // The device keeps its local memory as long as any arena holds it; each does from its making,
+  // except while all of it is asleep. Idempotent; with transition_mutex() held.
+  absl::Status HoldLocalMemory();
+  absl::Status DropLocalMemory();
   // Marks a dropped span's contents (un)defined.
   void SetUndefined(SpanId id, bool undefined);
   // Records a group's new state for readers; call with transition_mutex() held.
@@ -212,6 +226,8 @@ class Arena {
   void ForgetSpan(SpanId id);
   // The last live span's end in the group, from extent.base.
   std::uint64_t LiveEnd(std::size_t group) const;
+  // The (un)sealed immutable groups of a tag. kNotFound if it has no immutable group, kAsleep.
+  absl::StatusOr<std::vector<ArenaGroup*>> ImmutableGroups(const std::string& tag, bool sealed);
 
   Device& device_;
   std::string name_;
@@ -230,7 +246,8 @@ class Arena {
       groups_;  // vector, specs and extents fixed after Create; the rest under it
   std::vector<ArenaChunk>
       orphans_;  // pages of a failed commit that could not be removed yet; under it
-  std::unique_ptr<Stream> stream_;  // zeroes new pages; under it
+  std::unique_ptr<Stream> stream_;   // zeroes new pages; under it
+  bool holds_local_memory_ = false;  // under it
 
   mutable std::mutex mutex_;  // guards all below: names and readers' state
   std::vector<SpanInfo> spans_;

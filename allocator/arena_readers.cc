@@ -160,6 +160,17 @@ absl::Status Arena::CheckAccessible(SpanId id, std::uint64_t offset, std::uint64
   return absl::OkStatus();
 }
 
+std::vector<SpanContents> Arena::ContentsOf(std::size_t group) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<SpanContents> contents;
+  for (std::uint32_t s = 0; s < spans_.size(); ++s) {
+    if (span_group_[s] != group || spans_[s].spec.name.empty()) continue;
+    const SpanSpec& spec = spans_[s].spec;
+    contents.push_back({SpanId{s}, spans_[s].range, spec.wake_contents, spec.refill != nullptr});
+  }
+  return contents;
+}
+
 void Arena::SetUndefined(SpanId id, bool undefined) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (id.index >= spans_.size() || undefined_[id.index] == undefined) return;
