@@ -222,12 +222,12 @@ class Arena {
   // orphan.
   void ShrinkGroup(std::size_t group, std::size_t chunks, std::uint64_t committed_bytes);
   absl::Status RemoveOrphans();
-  // The (un)sealed immutable groups of a tag. kNotFound if it has no immutable group, kAsleep.
-  absl::StatusOr<std::vector<ArenaGroup*>> ImmutableGroups(const std::string& tag, bool sealed);
   // Takes the span out of all books.
   void ForgetSpan(SpanId id);
   // The last live span's end in the group, from extent.base.
   std::uint64_t LiveEnd(std::size_t group) const;
+  // The (un)sealed immutable groups of a tag. kNotFound if it has no immutable group, kAsleep.
+  absl::StatusOr<std::vector<ArenaGroup*>> ImmutableGroups(const std::string& tag, bool sealed);
 
   Device& device_;
   std::string name_;
@@ -246,7 +246,7 @@ class Arena {
       groups_;  // vector, specs and extents fixed after Create; the rest under it
   std::vector<ArenaChunk>
       orphans_;  // pages of a failed commit that could not be removed yet; under it
-  std::unique_ptr<Stream> stream_;  // zeroes new pages; under it
+  std::unique_ptr<Stream> stream_;   // zeroes new pages; under it
   bool holds_local_memory_ = false;  // under it
 
   mutable std::mutex mutex_;  // guards all below: names and readers' state

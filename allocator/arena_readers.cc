@@ -126,17 +126,6 @@ absl::Status Arena::CheckReady(const std::vector<std::string>& tags) const {
   return absl::OkStatus();
 }
 
-std::vector<SpanContents> Arena::ContentsOf(std::size_t group) const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<SpanContents> contents;
-  for (std::uint32_t s = 0; s < spans_.size(); ++s) {
-    if (span_group_[s] != group) continue;
-    const SpanSpec& spec = spans_[s].spec;
-    contents.push_back({SpanId{s}, spans_[s].range, spec.wake_contents, spec.refill != nullptr});
-  }
-  return contents;
-}
-
 absl::Status Arena::CheckAccessible(SpanId id, std::uint64_t offset, std::uint64_t bytes,
                                     bool read) const {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -169,6 +158,17 @@ absl::Status Arena::CheckAccessible(SpanId id, std::uint64_t offset, std::uint64
                      absl::StrCat("not refilled since tag ", span.spec.tag, " woke"));
   }
   return absl::OkStatus();
+}
+
+std::vector<SpanContents> Arena::ContentsOf(std::size_t group) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<SpanContents> contents;
+  for (std::uint32_t s = 0; s < spans_.size(); ++s) {
+    if (span_group_[s] != group || spans_[s].spec.name.empty()) continue;
+    const SpanSpec& spec = spans_[s].spec;
+    contents.push_back({SpanId{s}, spans_[s].range, spec.wake_contents, spec.refill != nullptr});
+  }
+  return contents;
 }
 
 void Arena::SetUndefined(SpanId id, bool undefined) {

@@ -39,8 +39,9 @@ absl::StatusOr<RegistrationId> Registrations::Add(Registration registration) {
 absl::Status Registrations::Remove(RegistrationId id) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (by_id_.erase(id) > 0) return absl::OkStatus();
-  return MakeError({.kind = ErrorKind::kNotFound, .object = absl::StrCat("registration ", id.value)},
-                   "no such registration");
+  return MakeError(
+      {.kind = ErrorKind::kNotFound, .object = absl::StrCat("registration ", id.value)},
+      "no such registration");
 }
 
 std::vector<RegisteredHolder> Registrations::all() const {

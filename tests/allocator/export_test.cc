@@ -55,10 +55,10 @@ class ExportTest : public testing::Test {
     EXPECT_OK(residency);
     residency_ = *std::move(residency);
     small_ = Add("small", "state", Role::kMutable, 1000);
-    x_ = Add("x", "state", Role::kMutable, 2 * g_ - 1000);  // ends in the second chunk
+    x_ = Add("x", "state", Role::kMutable, 2 * g_ - 1024);  // ends in the second chunk
     private_ = Add("private", "private", Role::kMutable, 100);
     for (const char* tag : {"state", "private"}) EXPECT_OK(arena_->CommitTag(tag));
-    WriteBytes(*device_, *stream_, arena_->range(x_).base, Pattern(2 * g_ - 1000, kSeed));
+    WriteBytes(*device_, *stream_, arena_->range(x_).base, Pattern(2 * g_ - 1024, kSeed));
   }
   SpanId Add(const char* name, const char* tag, Role role, std::uint64_t bytes) {
     auto id = arena_->Reserve({.name = name, .tag = tag, .role = role, .bytes = bytes});
