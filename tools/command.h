@@ -28,6 +28,11 @@ struct Command {
 // Each adds its subcommand to `parent`, which outlives the command.
 Command AddRunCommand(CLI::App& parent);
 Command AddScribbleCommand(CLI::App& parent);
+Command AddBenchCommand(CLI::App& parent);
+Command AddFailuresCommand(CLI::App& parent);
+
+// Below `bench`.
+Command AddBenchSleepCommand(CLI::App& parent);
 
 }  // namespace holdfast
 

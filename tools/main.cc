@@ -33,6 +33,8 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   const std::vector<Command> commands = {
       AddRunCommand(app),
+      AddBenchCommand(app),
+      AddFailuresCommand(app),
       AddScribbleCommand(app),
   };
   try {
