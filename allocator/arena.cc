@@ -47,6 +47,7 @@ absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(Device& device, ArenaOption
   arena->undefined_in_group_.resize(arena->groups_.size());
   arena->group_asleep_.resize(arena->groups_.size());
   arena->group_committed_.resize(arena->groups_.size());
+  HOLDFAST_RETURN_IF_ERROR(arena->HoldLocalMemory());
   return arena;
 }
 
@@ -55,8 +56,23 @@ Arena::~Arena() {
     for (ArenaChunk& chunk : group.chunks) RemoveForGood(device_, chunk);
   }
   for (ArenaChunk& chunk : orphans_) RemoveForGood(device_, chunk);
+  if (!DropLocalMemory().ok()) DropLocalMemory().IgnoreError();
   if (window_.bytes == 0) return;
   if (!device_.FreeAddress(window_).ok()) device_.FreeAddress(window_).IgnoreError();
+}
+
+absl::Status Arena::HoldLocalMemory() {
+  if (holds_local_memory_) return absl::OkStatus();
+  HOLDFAST_RETURN_IF_ERROR(device_.HoldLocalMemory());
+  holds_local_memory_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Arena::DropLocalMemory() {
+  if (!holds_local_memory_) return absl::OkStatus();
+  HOLDFAST_RETURN_IF_ERROR(device_.DropLocalMemory());
+  holds_local_memory_ = false;
+  return absl::OkStatus();
 }
 
 std::size_t Arena::FindGroup(const SpanSpec& spec) const {

@@ -36,11 +36,12 @@ struct GroupSpec {
   std::string tag;
   Role role = Role::kMutable;
   std::uint64_t extent_bytes = 0;  // address space: the most its spans may take together
-  std::uint64_t chunk_bytes =
-      256 * kMiB;          // largest physical allocation; rounded up to the granularity
+  // Largest physical allocation; rounded up to the granularity.
+  std::uint64_t chunk_bytes = 256 * kMiB;
+  // Its spans all have a refill hook (immutable or mutable contents that are dropped); means nothing
+  // for cache and scratch.
+  bool refilled = false;
   bool shareable = false;  // its chunks can be exported to other processes
-  bool refilled = false;   // its spans all have a refill hook (immutable or mutable
-                           // contents that are dropped); means nothing for cache and scratch
 };
 
 struct ArenaOptions {
@@ -79,6 +80,14 @@ struct ArenaGroup {
   bool dropped() const {
     return spec.role == Role::kCache || spec.role == Role::kScratch || spec.refilled;
   }
+};
+
+// A span as far as its contents are concerned.
+struct SpanContents {
+  SpanId id;
+  AddressRange range;
+  WakeContents wake_contents = WakeContents::kZero;
+  bool refilled = false;  // it has a refill hook
 };
 
 struct SpanHit {
@@ -148,6 +157,7 @@ class Arena {
   int base_candidate() const { return base_candidate_; }
   AdmissionGate& gate() { return gate_; }
   Registrations& registrations() { return registrations_; }
+  const Registrations& registrations() const { return registrations_; }
 
   SpanInfo span(SpanId id) const;
   AddressRange range(SpanId id) const;
@@ -176,6 +186,12 @@ class Arena {
   std::mutex& transition_mutex() { return transition_mutex_; }
   std::vector<ArenaGroup>& groups() { return groups_; }  // under transition_mutex()
   void BumpEpoch() { epoch_.fetch_add(1, std::memory_order_acq_rel); }
+  // The spans of a group, in address order.
+  std::vector<SpanContents> ContentsOf(std::size_t group) const;
+  // The device keeps its local memory as long as any arena holds it; each does from its making,
+  // except while all of it is asleep. Idempotent; with transition_mutex() held.
+  absl::Status HoldLocalMemory();
+  absl::Status DropLocalMemory();
   // Marks a dropped span's contents (un)defined.
   void SetUndefined(SpanId id, bool undefined);
   // Records a group's new state for readers; call with transition_mutex() held.
@@ -195,6 +211,8 @@ class Arena {
   // orphan.
   void ShrinkGroup(std::size_t group, std::size_t chunks, std::uint64_t committed_bytes);
   absl::Status RemoveOrphans();
+  // The (un)sealed immutable groups of a tag. kNotFound if it has no immutable group, kAsleep.
+  absl::StatusOr<std::vector<ArenaGroup*>> ImmutableGroups(const std::string& tag, bool sealed);
 
   Device& device_;
   std::string name_;
@@ -213,6 +231,7 @@ class Arena {
   std::vector<ArenaChunk>
       orphans_;  // pages of a failed commit that could not be removed yet; under it
   std::unique_ptr<Stream> stream_;  // zeroes new pages; under it
+  bool holds_local_memory_ = false;  // under it
 
   mutable std::mutex mutex_;  // guards all below: names and readers' state
   std::vector<SpanInfo> spans_;

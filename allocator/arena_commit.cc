@@ -1,4 +1,4 @@
-// Pages behind spans: commit, and the read-only seal.
+// Pages behind spans.
 #include <algorithm>
 #include <utility>
 
@@ -124,49 +124,6 @@ absl::Status Arena::RemoveOrphans() {
   while (!orphans_.empty()) {
     HOLDFAST_RETURN_IF_ERROR(RemoveChunk(device_, orphans_.back()));
     orphans_.pop_back();
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Arena::Seal(const std::string& tag) {
-  std::lock_guard<std::mutex> transition(transition_mutex_);
-  std::vector<ArenaGroup*> sealing;
-  bool found = false;
-  for (ArenaGroup& group : groups_) {
-    if (group.spec.tag != tag || group.spec.role != Role::kImmutable) continue;
-    found = true;
-    if (group.sealed) continue;
-    if (group.asleep) {
-      return MakeError({.kind = ErrorKind::kAsleep, .object = GroupName(group.spec)},
-                       "a sleeping group cannot be sealed");
-    }
-    if (group.reserved_bytes > group.committed_bytes) {
-      return MakeError({.kind = ErrorKind::kInvalidArgument,
-                        .object = GroupName(group.spec),
-                        .need = group.reserved_bytes,
-                        .have = group.committed_bytes},
-                       "sealed before all of its spans are committed");
-    }
-    sealing.push_back(&group);
-  }
-  if (!found) {
-    return MakeError({.kind = ErrorKind::kNotFound, .object = tag},
-                     "no immutable group of this tag");
-  }
-  for (std::size_t i = 0; i < sealing.size(); ++i) {
-    ArenaGroup& group = *sealing[i];
-    const AddressRange pages{group.extent.base, group.committed_bytes};
-    absl::Status lowered;
-    if (pages.bytes > 0) lowered = device_.SetAccess(pages, Access::kRead);
-    if (!lowered.ok()) {
-      for (std::size_t j = 0; j < i; ++j) {
-        const AddressRange back{sealing[j]->extent.base, sealing[j]->committed_bytes};
-        // One that cannot be raised again is read-only, and stays marked as what it is.
-        sealing[j]->sealed = back.bytes > 0 && !device_.SetAccess(back, Access::kReadWrite).ok();
-      }
-      return Annotate(lowered, "seal of " + GroupName(group.spec));
-    }
-    group.sealed = true;
   }
   return absl::OkStatus();
 }

@@ -120,6 +120,17 @@ absl::Status Arena::CheckReady(const std::vector<std::string>& tags) const {
   return absl::OkStatus();
 }
 
+std::vector<SpanContents> Arena::ContentsOf(std::size_t group) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<SpanContents> contents;
+  for (std::uint32_t s = 0; s < spans_.size(); ++s) {
+    if (span_group_[s] != group) continue;
+    const SpanSpec& spec = spans_[s].spec;
+    contents.push_back({SpanId{s}, spans_[s].range, spec.wake_contents, spec.refill != nullptr});
+  }
+  return contents;
+}
+
 void Arena::SetUndefined(SpanId id, bool undefined) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (id.index >= spans_.size() || undefined_[id.index] == undefined) return;

@@ -98,14 +98,19 @@ class BackingOrder {
     HostBuffer buffer;
   };
   explicit BackingOrder(std::shared_ptr<BackingPool> pool) : pool_(std::move(pool)) {}
-  bool Done(const Item& item) const {
+
+  static bool Done(const Item& item) {
     return item.state != State::kWaiting && item.state != State::kRunning;
   }
+  // Moves next_ on to the next item that waits, or the end.
+  void SkipToWaiting();
 
-  // All below is guarded by the pool's mutex.
-  std::shared_ptr<BackingPool> pool_;
+  const std::shared_ptr<BackingPool> pool_;
+  // Guarded by the pool's mutex.
   std::vector<Item> items_;
-  absl::Status error_;  // the first failure
+  std::size_t next_ = 0;        // no item before it waits: they begin in order
+  std::size_t unfinished_ = 0;  // items that wait or run
+  absl::Status error_;          // the first failure
 };
 
 // Thread-safe. `device` must outlive the pool, its orders and its buffers.
@@ -123,26 +128,65 @@ class BackingPool : public std::enable_shared_from_this<BackingPool> {
 
   // Judges as CheckRoom does and sets the bytes aside, then has the buffers made, in the order
   // given; earlier orders first. Returns without waiting for any. Idle ones of the same size are
-  // taken first; where the cap or the machine is short, idle ones of other sizes are given back.
-  // On error nothing changed.
+  // taken first; where the cap, a cgroup or the machine is short, idle ones of other sizes are
+  // given back before, which is waited for. On error nothing changed. kInvalidArgument for a size
+  // of zero.
   absl::StatusOr<std::unique_ptr<BackingOrder>> Order(std::vector<std::uint64_t> sizes);
 
   // Gives idle buffers back to the system; returns their bytes.
   std::uint64_t Trim();
 
   std::uint64_t held_bytes() const;      // idle, ordered and handed out
-  std::uint64_t idle_bytes() const;      // of these, waiting for an owner
-  std::uint64_t pageable_bytes() const;  // of these, not pinned
+  std::uint64_t idle_bytes() const;      // of the held, waiting for an owner
+  std::uint64_t pageable_bytes() const;  // of the held, made and not pinned
   const BackingPoolOptions& options() const { return options_; }
 
  private:
   friend class BackingOrder;
   friend class PooledBuffer;
 
+  // What an order of some sizes asks for beyond the idle buffers it can use.
+  struct Need {
+    std::uint64_t fresh_bytes = 0;
+    std::size_t fresh_buffers = 0;
+    std::uint64_t reused_bytes = 0;
+    std::uint64_t giveback_bytes = 0;  // of idle buffers of other sizes, to make room
+  };
+
   BackingPool(Device& device, BackingPoolOptions options);
+
+  // These want mutex_ held.
+  absl::StatusOr<Need> Judge(const std::vector<std::uint64_t>& sizes) const;
+  absl::Status StartWorkers(std::size_t fresh_buffers);
+  HostBuffer TakeIdle(std::uint64_t bytes);
+  std::vector<HostBuffer> TakeIdleForGiveback(std::uint64_t least_bytes);
+  void PutIdle(HostBuffer buffer);
+  void CancelWaiting(BackingOrder& order, const absl::Status& error);
+  void Finish(BackingOrder& order, std::size_t i, absl::StatusOr<HostBuffer> made);
+
+  // These take it.
+  void Work();
+  void Return(HostBuffer buffer);
+  void Forget(std::uint64_t bytes, HostMemoryKind kind);
+
+  absl::StatusOr<HostBuffer> Make(std::uint64_t bytes);
 
   Device& device_;
   const BackingPoolOptions options_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_came_;  // an order was queued, or the pool ends
+  std::condition_variable work_went_;  // an item was made or failed
+  // Guarded by mutex_.
+  std::multimap<std::uint64_t, HostBuffer> idle_;  // by size
+  std::deque<BackingOrder*> queue_;                // orders with items that wait
+  std::vector<std::thread> workers_;               // started when first needed
+  std::size_t unfinished_ = 0;                     // items that wait or run, of all orders
+  std::uint64_t unmade_bytes_ = 0;                 // of these; the system does not count them yet
+  std::uint64_t held_bytes_ = 0;
+  std::uint64_t idle_bytes_ = 0;
+  std::uint64_t pageable_bytes_ = 0;
+  bool ending_ = false;
 };
 
 }  // namespace holdfast

@@ -59,11 +59,15 @@ class Registrations {
   // In the order they were added; hooks are called in this order before unmapping and in the
   // opposite one after mapping.
   std::vector<RegisteredHolder> all() const;
+  // How many holders that may write were ever added: contents that were read-only before the last
+  // one may have changed since.
+  std::uint64_t writers_added() const;
 
  private:
   mutable std::mutex mutex_;
   std::map<RegistrationId, Registration> by_id_;
   std::uint64_t next_ = 1;
+  std::uint64_t writers_added_ = 0;
 };
 
 }  // namespace holdfast

@@ -97,7 +97,7 @@ struct ArenaTags {
   std::vector<std::string> tags;
 };
 
-struct Transition;  // allocator/transition.h
+struct ResidencyState;  // allocator/residency_state.h
 
 class Residency {
  public:
@@ -156,8 +156,9 @@ class Residency {
   void PlantFaults(const ResidencyFaults& faults);
 
  private:
-  friend class JointTransition;  // allocator/joint_transition.cc
-  Residency(Arena& arena, ResidencyOptions options);
+  friend class JointTransition;  // allocator/joint_transition.h
+  explicit Residency(std::unique_ptr<ResidencyState> state);
+  std::unique_ptr<ResidencyState> state_;
 };
 
 // One transition over several arenas: all of them change, or none. Reports in the order given.

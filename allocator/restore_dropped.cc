@@ -1,8 +1,9 @@
-// Dropped contents come back as declared: filled, left undefined, or refilled by their owner.
+#include "allocator/restore_dropped.h"
+
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
-#include "allocator/transition.h"
 #include "device/error.h"
 
 namespace holdfast {
@@ -18,26 +19,24 @@ struct FillRun {
 bool IsFilled(WakeContents contents) { return contents != WakeContents::kUndefined; }
 
 // The part of a span that has pages.
-AddressRange CommittedPart(const ArenaGroup& group, const SpanInfo& span) {
+AddressRange CommittedPart(const ArenaGroup& group, AddressRange span) {
   const DeviceAddress end = group.extent.base + group.committed_bytes;
-  if (span.range.base >= end) return {span.range.base, 0};
-  return {span.range.base, std::min(span.range.bytes, end - span.range.base)};
+  if (span.base >= end) return {span.base, 0};
+  return {span.base, std::min(span.bytes, end - span.base)};
 }
 
-// Spans of a group lie in the order they were reserved in, so neighbours of one value become one
-// run.
-std::vector<FillRun> FillRuns(const ArenaGroup& group, const std::vector<SpanInfo>& spans) {
+// Spans come in address order, so neighbours of one value become one run.
+std::vector<FillRun> FillRuns(const ArenaGroup& group, const std::vector<SpanContents>& spans) {
   std::vector<FillRun> runs;
   bool joinable = false;  // no unfilled span lies between the last run and here
-  for (const SpanInfo& span : spans) {
-    if (!group.extent.Contains(span.range.base)) continue;
-    const AddressRange part = CommittedPart(group, span);
+  for (const SpanContents& span : spans) {
+    const AddressRange part = CommittedPart(group, span.range);
     if (part.bytes == 0) continue;
-    if (!IsFilled(span.spec.wake_contents)) {
+    if (!IsFilled(span.wake_contents)) {
       joinable = false;
       continue;
     }
-    const std::uint8_t value = span.spec.wake_contents == WakeContents::kPoison ? 0xFF : 0;
+    const std::uint8_t value = span.wake_contents == WakeContents::kPoison ? 0xFF : 0;
     if (joinable && runs.back().value == value) {
       runs.back().range.bytes = part.end() - runs.back().range.base;
     } else {
@@ -48,68 +47,46 @@ std::vector<FillRun> FillRuns(const ArenaGroup& group, const std::vector<SpanInf
   return runs;
 }
 
-bool NeedsContents(const ArenaGroup& group) { return group.dropped() && AnyLost(group); }
-
-bool AnyNeedsContents(Transition& t) {
-  return std::any_of(t.groups.begin(), t.groups.end(),
-                     [&](std::size_t g) { return NeedsContents(t.group(g)); });
-}
-
 // Replays need no contents of scratch, and a refill hook has just written its span.
-bool ComesBackUndefined(const ArenaGroup& group, const SpanInfo& span) {
-  return CommittedPart(group, span).bytes > 0 && !IsFilled(span.spec.wake_contents) &&
-         span.spec.role != Role::kScratch && span.spec.refill == nullptr;
-}
-
-absl::Status FillDropped(Transition& t, const std::vector<SpanInfo>& spans) {
-  for (const std::size_t g : t.groups) {
-    if (!NeedsContents(t.group(g))) continue;
-    for (const FillRun& run : FillRuns(t.group(g), spans)) {
-      HOLDFAST_RETURN_IF_ERROR(
-          t.device().Fill(t.stream, run.range.base, run.value, run.range.bytes));
-    }
-  }
-  return t.device().Synchronize(t.stream);
-}
-
-absl::Status CallRefills(Transition& t, const std::vector<SpanInfo>& spans) {
-  for (const std::size_t g : t.groups) {
-    const ArenaGroup& group = t.group(g);
-    if (!NeedsContents(group)) continue;
-    for (const SpanInfo& span : spans) {
-      if (span.spec.refill == nullptr || !group.extent.Contains(span.range.base)) continue;
-      const AddressRange part = CommittedPart(group, span);
-      if (part.bytes == 0) continue;
-      absl::Status refilled = span.spec.refill(t.device(), t.stream, part);
-      if (!refilled.ok()) return Annotate(refilled, "refill of " + span.spec.name);
-    }
-  }
-  return t.device().Synchronize(t.stream);
+bool ComesBackUndefined(const ArenaGroup& group, const SpanContents& span) {
+  return CommittedPart(group, span.range).bytes > 0 && !IsFilled(span.wake_contents) &&
+         group.spec.role != Role::kScratch && !span.refilled;
 }
 
 }  // namespace
 
-absl::Status RestoreDropped(Transition& t) {
-  if (!AnyNeedsContents(t)) return absl::OkStatus();
-  const std::vector<SpanInfo> spans = t.arena.spans();
-  t.clock.Begin("fill");
-  HOLDFAST_RETURN_IF_ERROR(FillDropped(t, spans));
-  if (t.faults.skip_refill) return absl::OkStatus();
-  t.clock.Begin("refill");
-  return CallRefills(t, spans);
+bool NeedsContents(const ArenaGroup& group) { return group.dropped() && AnyLost(group); }
+
+absl::Status EnqueueFills(Transition& t, std::size_t g) {
+  for (const FillRun& run : FillRuns(t.group(g), t.arena().ContentsOf(g))) {
+    HOLDFAST_RETURN_IF_ERROR(
+        t.device().Fill(*t.state.fills, run.range.base, run.value, run.range.bytes));
+  }
+  return absl::OkStatus();
 }
 
-void SettleContents(Transition& t) {
-  const std::vector<SpanInfo> spans =
-      AnyNeedsContents(t) ? t.arena.spans() : std::vector<SpanInfo>{};
-  for (const std::size_t g : t.groups) {
-    ArenaGroup& group = t.group(g);
-    for (std::uint32_t s = 0; NeedsContents(group) && s < spans.size(); ++s) {
-      if (!group.extent.Contains(spans[s].range.base)) continue;
-      t.arena.SetUndefined(SpanId{s}, ComesBackUndefined(group, spans[s]));
-    }
-    for (ArenaChunk& chunk : group.chunks) chunk.lost = false;
+absl::Status CallRefills(Transition& t, std::size_t g) {
+  bool any = false;
+  for (const SpanContents& span : t.arena().ContentsOf(g)) {
+    if (!span.refilled) continue;
+    const AddressRange part = CommittedPart(t.group(g), span.range);
+    if (part.bytes == 0) continue;
+    any = true;
+    const SpanSpec spec = t.arena().span(span.id).spec;
+    absl::Status refilled = spec.refill(t.device(), *t.state.fills, part);
+    if (!refilled.ok()) return Annotate(refilled, "refill of " + spec.name);
   }
+  return any ? t.device().Synchronize(*t.state.fills) : absl::OkStatus();
+}
+
+void SettleContents(Transition& t, std::size_t g) {
+  ArenaGroup& group = t.group(g);
+  if (NeedsContents(group)) {
+    for (const SpanContents& span : t.arena().ContentsOf(g)) {
+      t.arena().SetUndefined(span.id, ComesBackUndefined(group, span));
+    }
+  }
+  for (ArenaChunk& chunk : group.chunks) chunk.lost = false;
 }
 
 }  // namespace holdfast

@@ -8,19 +8,25 @@
 #include "device/error.h"
 
 namespace holdfast {
+namespace {
 
-void StageClock::Begin(const std::string& stage) {
-  End();
-  stage_ = stage;
-  begun_ = std::chrono::steady_clock::now();
+// Some holder may write to pages of the group, whatever our own mapping says.
+bool HasWriter(const Arena& arena, const ArenaGroup& group) {
+  for (const RegisteredHolder& holder : arena.registrations().all()) {
+    if (!holder.registration.writes) continue;
+    for (const SpanId span : holder.registration.spans) {
+      if (group.extent.Contains(arena.range(span).base)) return true;
+    }
+  }
+  return false;
 }
 
-void StageClock::End() {
-  if (stage_.empty()) return;
-  seconds_[stage_] +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
-  stage_.clear();
+std::optional<SealStamp> SealOf(const Arena& arena, const ArenaGroup& group) {
+  if (!group.sealed || HasWriter(arena, group)) return std::nullopt;
+  return SealStamp{group.writable_epoch, arena.registrations().writers_added()};
 }
+
+}  // namespace
 
 absl::Status CheckTags(const Arena& arena, const std::vector<std::string>& tags) {
   if (tags.empty()) {
@@ -42,54 +48,73 @@ std::vector<std::size_t> SelectGroups(Arena& arena, const std::vector<std::strin
                                       bool asleep) {
   std::vector<std::size_t> selected;
   const std::vector<ArenaGroup>& groups = arena.groups();
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const bool named = std::find(tags.begin(), tags.end(), groups[g].spec.tag) != tags.end();
-    if (named && groups[g].asleep == asleep) selected.push_back(g);
+  for (const std::string& tag : tags) {
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      if (groups[g].spec.tag == tag && groups[g].asleep == asleep) selected.push_back(g);
+    }
   }
   return selected;
 }
 
-std::uint64_t LeavesOf(std::uint64_t bytes) {
-  return bytes / kHashLeafBytes + (bytes % kHashLeafBytes != 0 ? 1 : 0);
+std::vector<KeptChunk> KeptChunksOf(Arena& arena, const std::vector<std::size_t>& groups) {
+  std::vector<KeptChunk> kept;
+  std::size_t leaf = 0;
+  for (const std::size_t g : groups) {
+    const ArenaGroup& group = arena.groups()[g];
+    if (group.dropped()) continue;
+    const std::optional<SealStamp> seal = SealOf(arena, group);
+    for (std::size_t c = 0; c < group.chunks.size(); ++c) {
+      const AddressRange part = KeptPart(group, group.chunks[c]);
+      if (part.bytes == 0) continue;
+      kept.push_back({.group = g, .chunk = c, .kept = part, .first_leaf = leaf, .seal = seal});
+      leaf += LeavesOf(part.bytes);
+    }
+  }
+  return kept;
 }
 
-absl::Status ReserveHashRoom(Device& device, HostBuffer& room, std::uint64_t leaves) {
-  const std::uint64_t bytes = leaves * sizeof(Hash128);
-  if (bytes <= room.size()) return absl::OkStatus();
-  absl::StatusOr<HostBuffer> larger = device.AllocateHost(bytes);
-  if (!larger.ok()) return Annotate(larger.status(), "room for hashes");
-  room = *std::move(larger);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<std::vector<Hash128>>> HashRanges(
-    Device& device, Stream& stream, HostBuffer& room, const std::vector<AddressRange>& ranges) {
-  std::uint64_t leaves = 0;
-  for (const AddressRange& range : ranges) leaves += LeavesOf(range.bytes);
-  HOLDFAST_RETURN_IF_ERROR(ReserveHashRoom(device, room, leaves));
-  auto* out = reinterpret_cast<Hash128*>(room.data());
-  absl::Status status;
-  for (const AddressRange& range : ranges) {
-    if (status.ok()) status = device.HashLeaves(stream, range, out);
-    out += LeavesOf(range.bytes);
+absl::StatusOr<std::vector<std::unique_lock<std::mutex>>> LockArenas(
+    const std::vector<ResidencyState*>& states) {
+  std::vector<Arena*> arenas;
+  for (const ResidencyState* state : states) arenas.push_back(&state->arena);
+  std::sort(arenas.begin(), arenas.end(), std::less<Arena*>());
+  if (arenas.empty()) {
+    return MakeError({.kind = ErrorKind::kInvalidArgument, .object = "arenas"}, "no arenas given");
   }
-  if (status.ok()) status = device.Synchronize(stream);
-  if (!status.ok()) {
-    Settle(device, stream);
-    return status;
+  const auto twice = std::adjacent_find(arenas.begin(), arenas.end());
+  if (twice != arenas.end()) {
+    return MakeError({.kind = ErrorKind::kInvalidArgument, .object = (*twice)->name()},
+                     "arena given twice");
   }
-  std::vector<std::vector<Hash128>> hashes;
-  const auto* from = reinterpret_cast<const Hash128*>(room.data());
-  for (const AddressRange& range : ranges) {
-    hashes.emplace_back(from, from + LeavesOf(range.bytes));
-    from += LeavesOf(range.bytes);
-  }
-  return hashes;
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (Arena* arena : arenas) locks.emplace_back(arena->transition_mutex());
+  return locks;
 }
 
 bool AnyLost(const ArenaGroup& group) {
   return std::any_of(group.chunks.begin(), group.chunks.end(),
                      [](const ArenaChunk& chunk) { return chunk.lost; });
+}
+
+bool IsClean(const Transition& t, const KeptChunk& kept) {
+  const Backup* backup = t.backup(kept);
+  if (backup == nullptr || backup->staged) return false;
+  if (t.faults.trust_stale) return backup->AllKnown();
+  return backup->clean_at.has_value() && backup->clean_at == kept.seal;
+}
+
+void SettleStreams(Transition& t) {
+  Settle(t.device(), *t.state.copies);
+  Settle(t.device(), *t.state.hashes);
+  Settle(t.device(), *t.state.fills);
+}
+
+TagTransition& RowOf(TransitionReport& report, const std::string& tag) {
+  for (TagTransition& row : report.tags) {
+    if (row.tag == tag) return row;
+  }
+  report.tags.push_back({.tag = tag});
+  return report.tags.back();
 }
 
 }  // namespace holdfast

@@ -33,6 +33,8 @@ const char* CallName(Call call) {
     case Call::kEndCapture: return "end capture";
     case Call::kInstantiate: return "instantiate";
     case Call::kLaunchGraph: return "launch graph";
+    case Call::kReleaseLocalMemory: return "release local memory";
+    case Call::kRestoreLocalMemory: return "restore local memory";
     case Call::kCount_: break;
   }
   return "unknown call";

@@ -40,6 +40,8 @@ enum class Call {
   kEndCapture,
   kInstantiate,
   kLaunchGraph,
+  kReleaseLocalMemory,
+  kRestoreLocalMemory,
   kCount_,  // number of calls, not a call
 };
 const char* CallName(Call call);

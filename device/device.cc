@@ -173,17 +173,18 @@ absl::Status Device::SetAccess(AddressRange range, Access access) {
   return Pass(calls_, Call::kSetAccess, [&] { return DoSetAccess(range, access); });
 }
 
-absl::StatusOr<HostBuffer> Device::AllocateHost(std::uint64_t bytes) {
+absl::StatusOr<HostBuffer> Device::AllocateHost(std::uint64_t bytes, HostMemoryKind kind) {
   if (bytes == 0) return Invalid("host buffer", "zero bytes");
-  HOLDFAST_ASSIGN_OR_RETURN(
-      std::byte * data, Pass(calls_, Call::kAllocateHost, [&] { return DoAllocateHost(bytes); }));
-  return HostBuffer(this, data, bytes);
+  HOLDFAST_ASSIGN_OR_RETURN(std::byte * data, Pass(calls_, Call::kAllocateHost,
+                                                   [&] { return DoAllocateHost(bytes, kind); }));
+  return HostBuffer(this, data, bytes, kind);
 }
 
 HostBuffer::HostBuffer(HostBuffer&& other) noexcept
     : device_(std::exchange(other.device_, nullptr)),
       data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      kind_(other.kind_) {}
 
 HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
   // The old buffer goes when `taken` does.
@@ -191,6 +192,7 @@ HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
   std::swap(device_, taken.device_);
   std::swap(data_, taken.data_);
   std::swap(size_, taken.size_);
+  std::swap(kind_, taken.kind_);
   return *this;
 }
 
@@ -200,9 +202,52 @@ HostBuffer::~HostBuffer() {
   // through.
   for (int attempt = 0; attempt < 2; ++attempt) {
     const absl::Status status =
-        Pass(device_->calls_, Call::kFreeHost, [&] { return device_->DoFreeHost(data_, size_); });
+        Pass(device_->calls_, Call::kFreeHost, [&] { return device_->DoFreeHost(data_, kind_); });
     if (status.ok()) return;
   }
+}
+
+// -- Local memory ---------------------------------------------------------------------------------
+
+absl::Status Device::HoldLocalMemory() {
+  std::lock_guard<std::mutex> lock(local_memory_lock_);
+  HOLDFAST_RETURN_IF_ERROR(TakeLocalMemoryAgain());
+  ++local_memory_holders_;
+  return absl::OkStatus();
+}
+
+absl::Status Device::DropLocalMemory() {
+  std::lock_guard<std::mutex> lock(local_memory_lock_);
+  if (local_memory_holders_ == 0) return Invalid("local memory", "nobody holds it");
+  if (local_memory_holders_ == 1) HOLDFAST_RETURN_IF_ERROR(GiveLocalMemoryBack());
+  --local_memory_holders_;
+  return absl::OkStatus();
+}
+
+absl::Status Device::ReleaseLocalMemory() {
+  std::lock_guard<std::mutex> lock(local_memory_lock_);
+  return GiveLocalMemoryBack();
+}
+
+absl::Status Device::RestoreLocalMemory() {
+  std::lock_guard<std::mutex> lock(local_memory_lock_);
+  return TakeLocalMemoryAgain();
+}
+
+absl::Status Device::GiveLocalMemoryBack() {
+  if (local_memory_released_) return absl::OkStatus();
+  HOLDFAST_RETURN_IF_ERROR(
+      Pass(calls_, Call::kReleaseLocalMemory, [&] { return DoReleaseLocalMemory(); }));
+  local_memory_released_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Device::TakeLocalMemoryAgain() {
+  if (!local_memory_released_) return absl::OkStatus();
+  HOLDFAST_RETURN_IF_ERROR(
+      Pass(calls_, Call::kRestoreLocalMemory, [&] { return DoRestoreLocalMemory(); }));
+  local_memory_released_ = false;
+  return absl::OkStatus();
 }
 
 // -- Streams and work -----------------------------------------------------------------------------

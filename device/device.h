@@ -63,8 +63,9 @@ struct MemoryUse {
   std::uint64_t free_bytes = 0;  // free on the whole device now
 };
 
-// Pinned: copies run at the speed of the link, and kernels and captured copies may use it. Pageable:
-// for copies that run at once, at a fraction of the speed; where the system refuses to pin.
+// Pinned: copies run at the speed of the link, and kernels and captured copies may use it.
+// Pageable: for copies that run at once, at a fraction of the speed; where the system refuses to
+// pin.
 enum class HostMemoryKind { kPinned, kPageable };
 
 // Host memory made by a device, given back on destruction. Move-only.
@@ -153,10 +154,23 @@ class Device {
   absl::Status SetAccess(AddressRange range, Access access);
   AddressState Query(DeviceAddress address) const { return DoQuery(address); }
   absl::StatusOr<MemoryUse> Memory() const { return DoMemory(); }
-  // Zeroed host memory of exactly `bytes` > 0, its pages there already. kOutOfHostMemory; where
-  // the system would give the memory but not pin it, its call is "pin".
+  // Zeroed host memory of exactly `bytes` > 0. kOutOfHostMemory, also where the system would give
+  // the memory but not pin it; then kPageable may still be had.
   absl::StatusOr<HostBuffer> AllocateHost(std::uint64_t bytes,
                                           HostMemoryKind kind = HostMemoryKind::kPinned);
+
+  // -- Local memory
+  // ------------------------------------------------------------------------------------- A driver
+  // keeps room for the largest stack of all kernels that ran, for every thread the GPU can hold at
+  // once: gigabytes. Whoever runs kernels holds that reserve while awake. Dropped by the last
+  // holder it goes back to the device, which waits for every running kernel, so nothing may run;
+  // the first to hold it again takes it back at once. A kernel launched without it takes it, too,
+  // but late, and fails where the memory is gone.
+  absl::Status HoldLocalMemory();  // kOutOfMemory: not held
+  absl::Status DropLocalMemory();  // fails: still held. Without a holder: kInvalidArgument
+  // The same without counting, for measuring it. Idempotent; on failure as before.
+  absl::Status ReleaseLocalMemory();
+  absl::Status RestoreLocalMemory();
 
   // -- Streams and work
   // --------------------------------------------------------------------------------
@@ -229,7 +243,9 @@ class Device {
   virtual AddressState DoQuery(DeviceAddress address) const = 0;
   virtual absl::StatusOr<MemoryUse> DoMemory() const = 0;
   virtual absl::StatusOr<std::byte*> DoAllocateHost(std::uint64_t bytes, HostMemoryKind kind) = 0;
-  virtual absl::Status DoFreeHost(std::byte* data, std::uint64_t bytes) = 0;
+  virtual absl::Status DoFreeHost(std::byte* data, HostMemoryKind kind) = 0;
+  virtual absl::Status DoReleaseLocalMemory() = 0;
+  virtual absl::Status DoRestoreLocalMemory() = 0;
   virtual absl::StatusOr<std::unique_ptr<Stream>> DoCreateStream(std::string name) = 0;
   virtual absl::Status DoSynchronize(Stream& stream,
                                      std::chrono::steady_clock::time_point deadline) = 0;
@@ -258,6 +274,13 @@ class Device {
   // Where each live mapping begins: one Unmap may end several, and each is counted.
   std::mutex mapping_lock_;
   std::set<DeviceAddress> mapping_bases_;
+
+  // With local_memory_lock_ held.
+  absl::Status GiveLocalMemoryBack();
+  absl::Status TakeLocalMemoryAgain();
+  std::mutex local_memory_lock_;
+  int local_memory_holders_ = 0;
+  bool local_memory_released_ = false;
 };
 
 // Launch with the parameter struct's own type. Padding is cleared first: a captured graph is
@@ -279,11 +302,22 @@ absl::Status Launch(Device& device, Stream& stream, const Op& op, const LaunchSh
   return device.Launch(stream, op, shape, &params);
 }
 
+// What the host device pretends that a driver takes for itself: part of process_bytes, and gone
+// from the free bytes. It gives back only the local memory, as a driver does.
+struct HostDriverCosts {
+  std::uint64_t context_bytes = 0;       // from the start
+  std::uint64_t library_bytes = 0;       // from the first matrix product that is planned
+  std::uint64_t node_bytes = 0;          // for each node of each graph made executable
+  std::uint64_t local_memory_bytes = 0;  // from the start
+};
+
 struct DeviceOptions {
   // Host device only: physical bytes it pretends to have.
   std::uint64_t host_capacity_bytes = std::uint64_t{4} * 1024 * 1024 * 1024;
-  // Host device only: pinned bytes it allows at once, as a memory-lock limit would.
+  // Host device only: pinned bytes it allows at once, as a memory-lock limit would. Beyond it
+  // AllocateHost fails with the call "pin".
   std::uint64_t host_pin_limit_bytes = std::numeric_limits<std::uint64_t>::max();
+  HostDriverCosts host_driver;
 };
 
 // Opens "host", "cuda:N", or "auto" (the first usable GPU, else the host). kInvalidArgument for any

@@ -2,6 +2,7 @@
 // call needs before it may reach them: the context current, and no capture where none is allowed.
 #include "device/cuda/cuda_device.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -16,7 +17,9 @@
 #include "device/cuda/gemm.h"
 #include "device/cuda/kernel_launch.h"
 #include "device/cuda/kernels.h"
+#include "device/cuda/local_memory.h"
 #include "device/cuda/nvml.h"
+#include "device/cuda/pageable_memory.h"
 #include "device/cuda/pinned_memory.h"
 #include "device/cuda/streams.h"
 
@@ -46,7 +49,10 @@ class CudaDevice final : public Device {
 
  private:
   explicit CudaDevice(std::unique_ptr<CudaContext> context)
-      : context_(std::move(context)), address_space_(context_.get()), layouts_(context_.get()) {}
+      : context_(std::move(context)),
+        address_space_(context_.get()),
+        local_memory_(context_.get()),
+        layouts_(context_.get()) {}
 
   absl::Status Start(int ordinal);
 
@@ -92,15 +98,28 @@ class CudaDevice final : public Device {
   }
   absl::StatusOr<MemoryUse> DoMemory() const override;
 
-  absl::StatusOr<std::byte*> DoAllocateHost(std::uint64_t bytes) override {
+  absl::StatusOr<std::byte*> DoAllocateHost(std::uint64_t bytes, HostMemoryKind kind) override {
+    if (kind == HostMemoryKind::kPageable) return pageable_memory_.Allocate(bytes);
     HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
     const RelaxedCaptureScope relaxed;
     return pinned_memory_.Allocate(bytes);
   }
-  absl::Status DoFreeHost(std::byte* data, std::uint64_t) override {
+  absl::Status DoFreeHost(std::byte* data, HostMemoryKind kind) override {
+    if (kind == HostMemoryKind::kPageable) return pageable_memory_.Free(data);
     HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
     const RelaxedCaptureScope relaxed;
     return pinned_memory_.Free(data);
+  }
+
+  absl::Status DoReleaseLocalMemory() override {
+    HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
+    const RelaxedCaptureScope relaxed;
+    return local_memory_.Release();
+  }
+  absl::Status DoRestoreLocalMemory() override {
+    HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
+    const RelaxedCaptureScope relaxed;
+    return local_memory_.Restore();
   }
 
   absl::StatusOr<std::unique_ptr<Stream>> DoCreateStream(std::string name) override {
@@ -186,11 +205,14 @@ class CudaDevice final : public Device {
   // Destroyed in reverse order: the context last.
   std::unique_ptr<CudaContext> context_;
   AddressSpace address_space_;
+  LocalMemory local_memory_;
   PinnedMemory pinned_memory_;
+  PageableMemory pageable_memory_;
   KernelLauncher launcher_;
   FunctionLayouts layouts_;
   GemmLibrary gemm_;
   std::unique_ptr<CudaStream> upload_stream_;
+  std::uint32_t hash_blocks_per_leaf_ = 1;
   std::string pci_bus_id_;  // empty if the driver does not say
 };
 
@@ -241,7 +263,13 @@ absl::Status CudaDevice::Start(int ordinal) {
   // whether this build holds code for the GPU.
   const absl::Status loaded =
       launcher_.Prepare(kHashName, HashLeavesFunction(), sizeof(HashLeavesParams));
-  if (loaded.ok()) return loaded;
+  if (loaded.ok()) {
+    cudaFuncAttributes attributes = {};
+    HOLDFAST_RETURN_IF_ERROR(ToStatus(cudaFuncGetAttributes(&attributes, HashLeavesFunction()),
+                                      "cudaFuncGetAttributes", {.object = kHashName}));
+    hash_blocks_per_leaf_ = std::max(1, attributes.requiredClusterWidth);
+    return loaded;
+  }
   const int code = GetErrorInfo(loaded).value_or(ErrorInfo{}).code;
   if (code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidDeviceFunction) {
     return MakeError({.kind = ErrorKind::kUnsupported,
@@ -271,13 +299,16 @@ absl::Status CudaDevice::DoCopy(Stream& stream, const CopyView& copy) {
       address_space_.CheckAccess({{copy.source}, copy.bytes}, Access::kRead, "copy source"));
   HOLDFAST_RETURN_IF_ERROR(address_space_.CheckAccess({{copy.destination}, copy.bytes},
                                                       Access::kReadWrite, "copy destination"));
-  // The driver would take pageable memory, and wait for it, or record a pointer to it.
+  // The driver would take any pageable memory, or record a pointer to it: ours stays while it is in
+  // use, and is copied to or from at once.
   for (const auto& [side, address] : {std::pair{copy.source_side, copy.source},
                                       std::pair{copy.destination_side, copy.destination}}) {
-    if (side == CopySide::kHost && !DoQuery({address}).mapped) {
+    if (side != CopySide::kHost || DoQuery({address}).mapped) continue;
+    if (!pageable_memory_.Holds({{address}, copy.bytes})) {
       return MakeError({.kind = ErrorKind::kInvalidArgument, .object = "copy"},
-                       "host memory that is not pinned");
+                       "host memory that no buffer of this device holds");
     }
+    HOLDFAST_RETURN_IF_ERROR(AsCuda(stream).RefuseInCapture("a copy of pageable memory"));
   }
   return ToStatus(cudaMemcpyAsync(reinterpret_cast<void*>(copy.destination),
                                   reinterpret_cast<const void*>(copy.source), copy.bytes,
@@ -305,9 +336,11 @@ absl::Status CudaDevice::DoHashLeaves(Stream& stream, AddressRange range, Hash12
     return MakeError({.kind = ErrorKind::kInvalidArgument, .object = "hash output"},
                      "not memory the GPU reaches");
   }
-  const HashLeavesParams params{
-      .data = range.base.As<const std::uint8_t>(), .bytes = range.bytes, .out = out};
-  const LaunchShape shape{.grid = {static_cast<std::uint32_t>(leaves)},
+  const HashLeavesParams params{.data = range.base.As<const std::uint8_t>(),
+                                .bytes = range.bytes,
+                                .out = out,
+                                .blocks_per_leaf = hash_blocks_per_leaf_};
+  const LaunchShape shape{.grid = {static_cast<std::uint32_t>(leaves) * hash_blocks_per_leaf_},
                           .block = {kHashBlockThreads}};
   return launcher_.Launch(AsCuda(stream).get(), kHashName, HashLeavesFunction(), shape, &params,
                           sizeof(params));

@@ -26,6 +26,8 @@ namespace holdfast {
   X(DevicePrimaryCtxRelease, 11000)     \
   X(CtxGetCurrent, 4000)                \
   X(CtxSetCurrent, 4000)                \
+  X(CtxGetLimit, 3010)                  \
+  X(CtxSetLimit, 3010)                  \
   X(MemGetInfo, 3020)                   \
   X(MemGetAllocationGranularity, 10020) \
   X(MemAddressReserve, 10020)           \

@@ -13,12 +13,14 @@ struct HashLeavesParams {
   const std::uint8_t* data = nullptr;  // 8-byte aligned
   std::uint64_t bytes = 0;             // > 0
   Hash128* out = nullptr;              // memory the GPU can write: pinned host or its own
+  std::uint32_t blocks_per_leaf = 1;   // the kernel's cluster size
 };
 
-inline constexpr unsigned kHashBlockThreads = 512;
+inline constexpr unsigned kHashBlockThreads = 256;
 
-// The __global__ function that takes a HashLeavesParams by value; one block of kHashBlockThreads a
-// leaf.
+// The __global__ function that takes a HashLeavesParams by value. Its grid is one cluster a leaf:
+// as many blocks of kHashBlockThreads as the loaded code asks for in requiredClusterWidth (none
+// before Hopper: one block).
 const void* HashLeavesFunction();
 
 }  // namespace holdfast

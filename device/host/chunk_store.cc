@@ -27,6 +27,7 @@ ChunkStore::ChunkStore(ChunkStore&& other) noexcept
     : file_(std::exchange(other.file_, -1)),
       capacity_bytes_(other.capacity_bytes_),
       used_bytes_(other.used_bytes_),
+      driver_bytes_(other.driver_bytes_),
       end_offset_(other.end_offset_),
       last_id_(other.last_id_),
       chunks_(std::move(other.chunks_)) {}
@@ -36,15 +37,7 @@ ChunkStore::~ChunkStore() {
 }
 
 absl::StatusOr<ChunkHandle> ChunkStore::Allocate(std::uint64_t bytes) {
-  const std::uint64_t have = capacity_bytes_ - used_bytes_;
-  if (bytes > have) {
-    return MakeError({.kind = ErrorKind::kOutOfMemory,
-                      .object = "host device",
-                      .need = bytes,
-                      .have = have,
-                      .call = "create chunk"},
-                     "no room for the chunk");
-  }
+  HOLDFAST_RETURN_IF_ERROR(CheckRoom(bytes, "create chunk"));
   const std::uint64_t offset = end_offset_;
   if (ftruncate(file_, static_cast<off_t>(offset + bytes)) != 0) {
     return OsError("chunk", "ftruncate", errno, bytes);
@@ -55,6 +48,22 @@ absl::StatusOr<ChunkHandle> ChunkStore::Allocate(std::uint64_t bytes) {
   chunks_.emplace(handle.id,
                   HostChunk{.offset = offset, .bytes = bytes, .generation = NextGeneration()});
   return handle;
+}
+
+absl::Status ChunkStore::CheckRoom(std::uint64_t bytes, const std::string& call) const {
+  if (bytes <= free_bytes()) return absl::OkStatus();
+  return MakeError({.kind = ErrorKind::kOutOfMemory,
+                    .object = "host device",
+                    .need = bytes,
+                    .have = free_bytes(),
+                    .call = call},
+                   "not enough free memory");
+}
+
+absl::Status ChunkStore::TakeForDriver(std::uint64_t bytes, const std::string& what) {
+  HOLDFAST_RETURN_IF_ERROR(CheckRoom(bytes, what));
+  driver_bytes_ += bytes;
+  return absl::OkStatus();
 }
 
 absl::Status ChunkStore::Release(ChunkHandle handle) {

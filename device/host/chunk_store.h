@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -43,18 +44,26 @@ class ChunkStore {
   void AddMapping(ChunkHandle handle);
   void DropMapping(ChunkHandle handle);
 
+  // Physical memory that is no chunk: what a driver would take for itself. kOutOfMemory.
+  absl::Status TakeForDriver(std::uint64_t bytes, const std::string& what);
+  void GiveFromDriver(std::uint64_t bytes) { driver_bytes_ -= bytes; }
+
   int file() const { return file_; }
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
   std::uint64_t used_bytes() const { return used_bytes_; }
+  std::uint64_t driver_bytes() const { return driver_bytes_; }
+  std::uint64_t free_bytes() const { return capacity_bytes_ - used_bytes_ - driver_bytes_; }
 
  private:
   ChunkStore(int file, std::uint64_t capacity_bytes)
       : file_(file), capacity_bytes_(capacity_bytes) {}
+  absl::Status CheckRoom(std::uint64_t bytes, const std::string& call) const;
   void FreePagesIfUnused(std::map<std::uint64_t, HostChunk>::iterator chunk);
 
   int file_ = -1;
   std::uint64_t capacity_bytes_ = 0;
   std::uint64_t used_bytes_ = 0;  // chunks with pages: held or still mapped
+  std::uint64_t driver_bytes_ = 0;
   std::uint64_t end_offset_ = 0;  // every offset below it has been used
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, HostChunk> chunks_;  // by handle id

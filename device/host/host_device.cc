@@ -1,5 +1,6 @@
 #include "device/host/host_device.h"
 
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -53,12 +54,13 @@ absl::Status Foreign(const std::string& what) {
 
 class HostDevice final : public Device {
  public:
-  HostDevice(ChunkStore chunks, std::uint64_t capacity_bytes) : memory_(std::move(chunks)) {
+  HostDevice(ChunkStore chunks, const DeviceOptions& options)
+      : memory_(std::move(chunks), options.host_pin_limit_bytes), costs_(options.host_driver) {
     DeviceInfo info;
     info.name = "host";
     info.spec = "host";
     info.granularity = kHostGranularity;
-    info.capacity_bytes = capacity_bytes;
+    info.capacity_bytes = options.host_capacity_bytes;
     info.multiprocessors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     info.driver = "none";
     set_info(std::move(info));
@@ -82,11 +84,19 @@ class HostDevice final : public Device {
   }
   AddressState DoQuery(DeviceAddress address) const override { return memory_.Query(address); }
   absl::StatusOr<MemoryUse> DoMemory() const override { return memory_.Use(); }
-  absl::StatusOr<std::byte*> DoAllocateHost(std::uint64_t bytes) override {
-    return memory_.AllocatePinned(bytes);
+  absl::StatusOr<std::byte*> DoAllocateHost(std::uint64_t bytes, HostMemoryKind kind) override {
+    return memory_.AllocateBuffer(bytes, kind);
   }
-  absl::Status DoFreeHost(std::byte* data, std::uint64_t) override {
-    return memory_.FreePinned(data);
+  absl::Status DoFreeHost(std::byte* data, HostMemoryKind) override {
+    return memory_.FreeBuffer(data);
+  }
+
+  absl::Status DoReleaseLocalMemory() override {
+    memory_.GiveFromDriver(costs_.local_memory_bytes);
+    return absl::OkStatus();
+  }
+  absl::Status DoRestoreLocalMemory() override {
+    return memory_.TakeForDriver(costs_.local_memory_bytes, "restore local memory");
   }
 
   absl::StatusOr<std::unique_ptr<Stream>> DoCreateStream(std::string name) override {
@@ -160,6 +170,11 @@ class HostDevice final : public Device {
   }
 
   absl::StatusOr<std::unique_ptr<GemmPlan>> DoPlanGemm(const GemmSpec& spec) override {
+    std::lock_guard<std::mutex> lock(library_mutex_);
+    if (!library_loaded_) {
+      HOLDFAST_RETURN_IF_ERROR(memory_.TakeForDriver(costs_.library_bytes, "plan gemm"));
+      library_loaded_ = true;
+    }
     return PlanHostGemm(spec);
   }
   absl::Status DoGemm(Stream& stream, const GemmPlan& plan, const GemmOperands& operands) override {
@@ -191,6 +206,8 @@ class HostDevice final : public Device {
         HOLDFAST_RETURN_IF_ERROR(CheckFill(*fill, kRecorded));
       }
     }
+    HOLDFAST_RETURN_IF_ERROR(
+        memory_.TakeForDriver(own->nodes()->size() * costs_.node_bytes, "instantiate"));
     return std::make_unique<HostExecutableGraph>(own->nodes());
   }
   absl::Status DoLaunchGraph(Stream& stream, ExecutableGraph& graph) override {
@@ -207,18 +224,21 @@ class HostDevice final : public Device {
   }
 
   // Recorded copies and fills need mapped memory; what they may do to it shows when they run.
+  // Recorded copies need pinned memory: a replay would not wait for pageable memory.
   enum Checked { kRunNow, kRecorded };
 
-  absl::Status CheckSide(CopySide side, AddressRange range, Access access, const char* what) const {
+  absl::Status CheckSide(CopySide side, AddressRange range, Access access, Checked checked,
+                         const char* what) const {
     if (side == CopySide::kDevice) return memory_.CheckDevice(range, access, what);
-    return memory_.CheckPinned(range, what);
+    return checked == kRunNow ? memory_.CheckBuffer(range, what) : memory_.CheckPinned(range, what);
   }
   absl::Status CheckCopy(const CopyView& copy, Checked checked) const {
     const bool now = checked == kRunNow;
     HOLDFAST_RETURN_IF_ERROR(CheckSide(copy.source_side, {{copy.source}, copy.bytes},
-                                       now ? Access::kRead : Access::kNone, "copy source"));
+                                       now ? Access::kRead : Access::kNone, checked,
+                                       "copy source"));
     return CheckSide(copy.destination_side, {{copy.destination}, copy.bytes},
-                     now ? Access::kReadWrite : Access::kNone, "copy destination");
+                     now ? Access::kReadWrite : Access::kNone, checked, "copy destination");
   }
   absl::Status CheckFill(const FillView& fill, Checked checked) const {
     return memory_.CheckDevice({{fill.destination}, fill.bytes},
@@ -228,6 +248,9 @@ class HostDevice final : public Device {
 
   HostMemory memory_;
   DeviceLoss loss_;
+  const HostDriverCosts costs_;
+  std::mutex library_mutex_;
+  bool library_loaded_ = false;  // guarded by library_mutex_
 };
 
 }  // namespace
@@ -243,7 +266,10 @@ absl::StatusOr<std::unique_ptr<Device>> OpenHostDevice(const DeviceOptions& opti
   }
   InstallFaultHandlers();
   HOLDFAST_ASSIGN_OR_RETURN(ChunkStore chunks, ChunkStore::Create(capacity));
-  return std::make_unique<HostDevice>(std::move(chunks), capacity);
+  const HostDriverCosts& costs = options.host_driver;
+  HOLDFAST_RETURN_IF_ERROR(
+      chunks.TakeForDriver(costs.context_bytes + costs.local_memory_bytes, "open"));
+  return std::make_unique<HostDevice>(std::move(chunks), options);
 }
 
 }  // namespace holdfast

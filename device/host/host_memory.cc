@@ -9,6 +9,7 @@
 
 #include "device/bytes.h"
 #include "device/host/os_error.h"
+#include "device/host_limits.h"
 
 namespace holdfast {
 namespace {
@@ -34,7 +35,7 @@ absl::Status Invalid(const std::string& object, const std::string& message) {
   return MakeError({.kind = ErrorKind::kInvalidArgument, .object = object}, message);
 }
 
-std::uint64_t PinnedExtent(std::uint64_t bytes) {
+std::uint64_t BufferExtent(std::uint64_t bytes) {
   return AlignUp(bytes, static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
 }
 
@@ -42,7 +43,7 @@ std::uint64_t PinnedExtent(std::uint64_t bytes) {
 
 HostMemory::~HostMemory() {
   for (const auto& [base, bytes] : reservations_) munmap(Pointer(base), bytes);
-  for (const auto& [base, buffer] : pinned_) munmap(Pointer(base), PinnedExtent(buffer.bytes));
+  for (const auto& [base, buffer] : buffers_) munmap(Pointer(base), BufferExtent(buffer.bytes));
 }
 
 absl::StatusOr<AddressRange> HostMemory::Reserve(std::uint64_t bytes, DeviceAddress hint) {
@@ -157,51 +158,71 @@ AddressState HostMemory::Query(DeviceAddress address) const {
     return {
         .mapped = true, .access = mapping->second.access, .generation = mapping->second.generation};
   }
-  const auto after = pinned_.upper_bound(address);
-  if (after == pinned_.begin()) return {};
-  const auto& [base, buffer] = *std::prev(after);
-  if (address - base >= buffer.bytes) return {};
+  // Kernels and captured copies may not use pageable memory: it does not count as mapped.
+  const Buffer* buffer = BufferHolding({address, 1});
+  if (buffer == nullptr || buffer->kind == HostMemoryKind::kPageable) return {};
   return {
-      .mapped = true, .host = true, .access = Access::kReadWrite, .generation = buffer.generation};
+      .mapped = true, .host = true, .access = Access::kReadWrite, .generation = buffer->generation};
 }
 
 MemoryUse HostMemory::Use() const {
   std::lock_guard<std::mutex> lock(mutex_);
   const std::uint64_t used = chunks_.used_bytes();
-  return {.own_bytes = used, .process_bytes = used, .free_bytes = chunks_.capacity_bytes() - used};
+  return {.own_bytes = used,
+          .process_bytes = used + chunks_.driver_bytes(),
+          .free_bytes = chunks_.free_bytes()};
 }
 
-absl::StatusOr<std::byte*> HostMemory::AllocatePinned(std::uint64_t bytes) {
-  void* data = MAP_FAILED;
-  if (bytes <= std::uint64_t{1} << 62) {
-    data = mmap(nullptr, PinnedExtent(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                -1, 0);
-  }
-  if (data == MAP_FAILED) {
-    const std::uint64_t free_bytes = static_cast<std::uint64_t>(sysconf(_SC_AVPHYS_PAGES)) *
-                                     static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+absl::Status HostMemory::TakeForDriver(std::uint64_t bytes, const std::string& what) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return chunks_.TakeForDriver(bytes, what);
+}
+
+void HostMemory::GiveFromDriver(std::uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  chunks_.GiveFromDriver(bytes);
+}
+
+absl::StatusOr<std::byte*> HostMemory::AllocateBuffer(std::uint64_t bytes, HostMemoryKind kind) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const bool pinned = kind == HostMemoryKind::kPinned;
+  if (pinned && bytes > pin_limit_bytes_ - pinned_bytes_) {
     return MakeError({.kind = ErrorKind::kOutOfHostMemory,
                       .object = "host buffer",
                       .need = bytes,
-                      .have = free_bytes,
+                      .have = pin_limit_bytes_ - pinned_bytes_,
+                      .call = "pin"},
+                     "the limit on pinned memory");
+  }
+  void* data = MAP_FAILED;
+  if (bytes <= std::uint64_t{1} << 62) {
+    data = mmap(nullptr, BufferExtent(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                -1, 0);
+  }
+  if (data == MAP_FAILED) {
+    return MakeError({.kind = ErrorKind::kOutOfHostMemory,
+                      .object = "host buffer",
+                      .need = bytes,
+                      .have = ReadHostLimits().available_bytes(),
                       .call = "mmap",
                       .code = ENOMEM},
                      "no room for the buffer");
   }
-  std::lock_guard<std::mutex> lock(mutex_);
-  pinned_.emplace(DeviceAddress{reinterpret_cast<std::uint64_t>(data)},
-                  Pinned{.bytes = bytes, .generation = NextGeneration()});
+  buffers_.emplace(DeviceAddress{reinterpret_cast<std::uint64_t>(data)},
+                   Buffer{.bytes = bytes, .kind = kind, .generation = NextGeneration()});
+  if (pinned) pinned_bytes_ += bytes;
   return static_cast<std::byte*>(data);
 }
 
-absl::Status HostMemory::FreePinned(std::byte* data) {
+absl::Status HostMemory::FreeBuffer(std::byte* data) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto buffer = pinned_.find(DeviceAddress{reinterpret_cast<std::uint64_t>(data)});
-  if (buffer == pinned_.end()) return Invalid("host buffer", "not a buffer of this device");
-  if (munmap(data, PinnedExtent(buffer->second.bytes)) != 0) {
+  const auto buffer = buffers_.find(DeviceAddress{reinterpret_cast<std::uint64_t>(data)});
+  if (buffer == buffers_.end()) return Invalid("host buffer", "not a buffer of this device");
+  if (munmap(data, BufferExtent(buffer->second.bytes)) != 0) {
     return OsError("host buffer", "munmap", errno);
   }
-  pinned_.erase(buffer);
+  if (buffer->second.kind == HostMemoryKind::kPinned) pinned_bytes_ -= buffer->second.bytes;
+  buffers_.erase(buffer);
   return absl::OkStatus();
 }
 
@@ -220,15 +241,25 @@ absl::Status HostMemory::CheckDevice(AddressRange range, Access access, const ch
   return absl::OkStatus();
 }
 
+absl::Status HostMemory::CheckBuffer(AddressRange range, const char* what) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (BufferHolding(range) != nullptr) return absl::OkStatus();
+  return Invalid(what, "not in a host buffer of this device");
+}
+
 absl::Status HostMemory::CheckPinned(AddressRange range, const char* what) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto after = pinned_.upper_bound(range.base);
-  if (after != pinned_.begin()) {
-    const auto& [base, buffer] = *std::prev(after);
-    const std::uint64_t offset = range.base - base;
-    if (offset <= buffer.bytes && range.bytes <= buffer.bytes - offset) return absl::OkStatus();
-  }
+  const Buffer* buffer = BufferHolding(range);
+  if (buffer != nullptr && buffer->kind == HostMemoryKind::kPinned) return absl::OkStatus();
   return Invalid(what, "not in a pinned host buffer of this device");
+}
+
+const HostMemory::Buffer* HostMemory::BufferHolding(AddressRange range) const {
+  const auto after = buffers_.upper_bound(range.base);
+  if (after == buffers_.begin()) return nullptr;
+  const auto& [base, buffer] = *std::prev(after);
+  const std::uint64_t offset = range.base - base;
+  return offset <= buffer.bytes && range.bytes <= buffer.bytes - offset ? &buffer : nullptr;
 }
 
 void HostMemory::EnterExecutor() {

@@ -1,4 +1,4 @@
-// Windows, mappings and pinned buffers of a host device, and the rule that a window can be touched
+// Windows, mappings and host buffers of a host device, and the rule that a window can be touched
 // only while an executor (a stream's worker) runs.
 //
 // While no executor runs, every page of every window is PROT_NONE: a host thread that follows a
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,7 +23,9 @@ inline constexpr std::uint64_t kHostGranularity = 2 * 1024 * 1024;
 
 class HostMemory {
  public:
-  explicit HostMemory(ChunkStore chunks) : chunks_(std::move(chunks)) {}
+  // At most `pin_limit_bytes` of pinned buffers at once.
+  HostMemory(ChunkStore chunks, std::uint64_t pin_limit_bytes)
+      : chunks_(std::move(chunks)), pin_limit_bytes_(pin_limit_bytes) {}
   ~HostMemory();  // takes back whatever is still reserved
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
@@ -37,12 +40,16 @@ class HostMemory {
   absl::Status SetAccess(AddressRange range, Access access);
   AddressState Query(DeviceAddress address) const;
   MemoryUse Use() const;
-  absl::StatusOr<std::byte*> AllocatePinned(std::uint64_t bytes);
-  absl::Status FreePinned(std::byte* data);
+  // Bytes that are no chunks, as ChunkStore counts them.
+  absl::Status TakeForDriver(std::uint64_t bytes, const std::string& what);
+  void GiveFromDriver(std::uint64_t bytes);
+  absl::StatusOr<std::byte*> AllocateBuffer(std::uint64_t bytes, HostMemoryKind kind);
+  absl::Status FreeBuffer(std::byte* data);
 
   // OK if every byte is mapped with at least `access`; kInvalidArgument naming `what`.
   absl::Status CheckDevice(AddressRange range, Access access, const char* what) const;
-  // OK if the range lies in one pinned buffer.
+  // OK if the range lies in one buffer, or in one pinned buffer.
+  absl::Status CheckBuffer(AddressRange range, const char* what) const;
   absl::Status CheckPinned(AddressRange range, const char* what) const;
 
   void EnterExecutor();
@@ -55,12 +62,15 @@ class HostMemory {
     Access access = Access::kNone;
     std::uint64_t generation = 0;
   };
-  struct Pinned {
+  struct Buffer {
     std::uint64_t bytes = 0;
+    HostMemoryKind kind = HostMemoryKind::kPinned;
     std::uint64_t generation = 0;
   };
   using Mappings = std::map<DeviceAddress, Mapping>;
 
+  // The buffer that holds the whole range; null if none does.
+  const Buffer* BufferHolding(AddressRange range) const;
   // The mapping or end() that covers `address`.
   Mappings::const_iterator Covering(DeviceAddress address) const;
   // True if the range begins and ends where mappings do; `gaps_allowed` if it may hold unmapped
@@ -74,7 +84,9 @@ class HostMemory {
   ChunkStore chunks_;
   std::map<DeviceAddress, std::uint64_t> reservations_;  // base -> bytes
   Mappings mappings_;
-  std::map<DeviceAddress, Pinned> pinned_;
+  const std::uint64_t pin_limit_bytes_;
+  std::uint64_t pinned_bytes_ = 0;
+  std::map<DeviceAddress, Buffer> buffers_;
   int executors_ = 0;  // the windows are open while it is not 0
 };
 

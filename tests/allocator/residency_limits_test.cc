@@ -33,13 +33,14 @@ TEST(ResidencyLimitsTest, WakeRefusesWhileTheMemoryIsTaken) {
 TEST(ResidencyLimitsTest, HostCapRefusesBeforeAnythingMoves) {
   auto probe = TestDevice();
   const std::uint64_t g = probe->info().granularity;
-  ResidencyRig rig({.host_only = false, .device = {}, .residency = {.host_cap_bytes = 3 * g - 1}});
+  const std::uint64_t need = ResidencyRig().WeightBytes() + g;
+  ResidencyRig rig({.host_only = false, .device = {}, .residency = {.host_cap_bytes = need - 1}});
   const ResidencyRig::State before = rig.Look();
   const std::uint64_t copies = rig.device->calls().succeeded(Call::kCopy);
   const auto refused = rig.residency->Sleep(AllTags(), Soon());
   EXPECT_THAT(refused, IsErrorKind(ErrorKind::kOutOfHostMemory));
-  EXPECT_EQ(GetErrorInfo(refused.status())->need, 3 * g);
-  EXPECT_EQ(GetErrorInfo(refused.status())->have, 3 * g - 1);
+  EXPECT_EQ(GetErrorInfo(refused.status())->need, need);
+  EXPECT_EQ(GetErrorInfo(refused.status())->have, need - 1);
   EXPECT_EQ(rig.device->calls().succeeded(Call::kCopy), copies);
   EXPECT_EQ(rig.residency->backing_bytes(), 0u);
   EXPECT_EQ(rig.Look(), before);
@@ -50,9 +51,9 @@ TEST(ResidencyLimitsTest, HostCapRefusesBeforeAnythingMoves) {
   EXPECT_EQ(rig.Look(), before);
 }
 
-// Without verification nothing is hashed, and the cycle is the same.
+// Without verification and comparison nothing is hashed, and the cycle is the same.
 TEST(ResidencyLimitsTest, VerificationCanBeOff) {
-  ResidencyRig rig({.host_only = false, .device = {}, .residency = {.verify = false}});
+  ResidencyRig rig({.host_only = false, .device = {}, .residency = {.verify = false, .detect_unchanged = false}});
   const std::uint64_t hashes = rig.device->calls().succeeded(Call::kHash);
   ASSERT_OK(rig.residency->Sleep(AllTags(), Soon()));
   ASSERT_OK(rig.residency->Wake(AllTags()));

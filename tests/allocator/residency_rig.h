@@ -27,6 +27,13 @@ inline Residency::Deadline In(std::chrono::milliseconds time) {
 // Long enough for any machine; a test that waits this long has failed.
 inline Residency::Deadline Soon() { return In(std::chrono::seconds(30)); }
 
+inline const TagTransition* Row(const TransitionReport& report, const std::string& tag) {
+  for (const TagTransition& row : report.tags) {
+    if (row.tag == tag) return &row;
+  }
+  return nullptr;
+}
+
 inline const std::vector<std::string>& AllTags() {
   static const std::vector<std::string> tags = {"weights", "state", "kv_cache", "workspace",
                                                 "tables"};
@@ -87,6 +94,12 @@ class ResidencyRig {
   }
 
   static constexpr std::uint64_t kTableSeed = 14;
+
+  // What is kept of the weights: up to the last span, rounded up to a page.
+  std::uint64_t WeightBytes() const {
+    const AddressRange last = arena->range(*arena->Find("w1"));
+    return AlignUp(last.end() - arena->range(*arena->Find("w0")).base, 4 * kKiB);
+  }
 
   std::unique_ptr<Device> device;
   std::unique_ptr<Stream> stream;
