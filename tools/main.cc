@@ -36,6 +36,7 @@ int Main(int argc, char** argv) {
       AddBenchCommand(app),
       AddFailuresCommand(app),
       AddScribbleCommand(app),
+      AddSoakCommand(app),
   };
   try {
     app.parse(argc, argv);
