@@ -127,7 +127,7 @@ std::vector<SleepCase> GoalCases(const GoalSuiteOptions& options) {
       {.name = kThroughPool, .arena = kept_only, .through_pool = true, .cycles = 1},
       {.name = kHashed, .arena = open, .cycles = 4},
       {.name = kChanged, .arena = open, .changed = kOnePercent, .cycles = 4},
-      {.name = kPaused, .arena = sealed, .pause_seconds = 1, .cycles = 3},
+      {.name = kPaused, .arena = sealed, .pause_seconds = 1, .cycles = 2},
       {.name = kManySpans, .arena = many, .cycles = 3}};
   if (options.big) {
     BenchArenaOptions big = kept_only;

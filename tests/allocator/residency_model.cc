@@ -17,9 +17,6 @@ constexpr char kWeights[] = "weights", kState[] = "state", kCache[] = "kv_cache"
 constexpr std::uint64_t kTableSeed = 14;
 constexpr std::uint64_t kScrapBytes = 16 * kKiB;
 
-// Long enough for any machine; an operation that waits this long has failed.
-Residency::Deadline Soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(60); }
-
 bool Dropped(const ModelSpan& span) { return IsDropped(span.spec); }
 
 std::uint8_t DeclaredByte(const SpanSpec& spec) {
