@@ -64,14 +64,14 @@ struct ManySpans {
 
 TEST(ResidencyConflictsTest, WakeBesideANeighbourThatHoldsTheMemoryStaysWholeAndAsleep) {
   const std::uint64_t g = TestHostDevice()->info().granularity;
-  auto device = TestHostDevice({.host_capacity_bytes = 64 * g});
+  auto device = TestHostDevice({.host_capacity_bytes = 20 * g});
   ASSERT_OK_AND_ASSIGN(auto stream, device->CreateStream("test"));
   {
-    ManySpans many(*device, *stream, 64, "many");
+    ManySpans many(*device, *stream, 20, "many");
     ASSERT_OK(many.residency->Sleep({"t"}, Soon()));
     const std::uint64_t backing = many.residency->backing_bytes();
     Hog hog{*device, {}};
-    ASSERT_OK(hog.Take(39 * g));  // 25 of 64 are left
+    ASSERT_OK(hog.Take(12 * g));  // 8 of 20 are left
     const std::uint64_t own = device->Memory()->own_bytes;
     for (int i = 0; i < 3; ++i) {
       EXPECT_THAT(many.residency->Wake({"t"}), IsErrorKind(ErrorKind::kOutOfMemory));
@@ -144,9 +144,9 @@ TEST(ResidencyConflictsTest, RepeatedCallsAndFreesWhileAsleepChangeNothing) {
 
 // Two arenas of one device, each of which needs 60 % of it: one sleeps while the other wakes.
 TEST(ResidencyConflictsTest, SwappingTwoArenasWaitsForMemoryAndNeverHasBothAwake) {
-  constexpr int kEach = 6;
+  constexpr int kEach = 3;
   const std::uint64_t g = TestHostDevice()->info().granularity;
-  auto device = TestHostDevice({.host_capacity_bytes = 10 * g});
+  auto device = TestHostDevice({.host_capacity_bytes = 5 * g});
   ASSERT_OK_AND_ASSIGN(auto stream, device->CreateStream("test"));
   {
     ManySpans a(*device, *stream, kEach, "a");
@@ -232,9 +232,9 @@ TEST(ResidencyConflictsTest, AReaderIsAnsweredWhileATransitionStandsStill) {
 
 TEST(ResidencyConflictsTest, FreedMemoryCanBeHadTheMomentSleepReturns) {
   const std::uint64_t g = TestHostDevice()->info().granularity;
-  auto device = TestHostDevice({.host_capacity_bytes = 12 * g});
+  auto device = TestHostDevice({.host_capacity_bytes = 3 * g});
   ASSERT_OK_AND_ASSIGN(auto stream, device->CreateStream("test"));
-  ManySpans many(*device, *stream, 12, "many");
+  ManySpans many(*device, *stream, 3, "many");
   for (int round = 0; round < 100; ++round) {
     Hog hog{*device, {}};
     EXPECT_THAT(hog.Take(g), IsErrorKind(ErrorKind::kOutOfMemory));  // the device is full

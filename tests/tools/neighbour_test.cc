@@ -3,6 +3,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "device/bytes.h"
 #include "gtest/gtest.h"
 #include "tests/device/status_matchers.h"
 #include "tools/scribble.h"
