@@ -29,6 +29,12 @@ struct Command {
 Command AddRunCommand(CLI::App& parent);
 Command AddScribbleCommand(CLI::App& parent);
 Command AddSizeCommand(CLI::App& parent);
+Command AddBenchCommand(CLI::App& parent);
+Command AddFailuresCommand(CLI::App& parent);
+Command AddSoakCommand(CLI::App& parent);
+
+// Below `bench`.
+Command AddBenchSleepCommand(CLI::App& parent);
 
 }  // namespace holdfast
 

@@ -33,8 +33,11 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   const std::vector<Command> commands = {
       AddRunCommand(app),
+      AddBenchCommand(app),
+      AddFailuresCommand(app),
       AddScribbleCommand(app),
       AddSizeCommand(app),
+      AddSoakCommand(app),
   };
   try {
     app.parse(argc, argv);

@@ -20,11 +20,6 @@ Failure Fail(const absl::Status& status) {
   return {ReasonOf(status), std::string(status.message())};
 }
 
-Failure EarlyUnmap(const absl::Status& status) {
-  return {"early-unmap", absl::StrCat("pages were taken from under running work: ",
-                                      std::string(status.message()))};
-}
-
 // One hash for all of a span's leaves.
 absl::StatusOr<Hash128> HashSpan(Engine& engine, AddressRange range) {
   const std::uint64_t leaves = (range.bytes + kHashLeafBytes - 1) / kHashLeafBytes;
@@ -49,17 +44,6 @@ std::map<std::string, DeviceAddress> Addresses(Engine& engine) {
   std::map<std::string, DeviceAddress> addresses;
   for (const SpanInfo& span : engine.arena().spans()) addresses[span.spec.name] = span.range.base;
   return addresses;
-}
-
-// Leaves work on the lane: a pause, then replays of the largest decode bucket. A sleep that does
-// not wait for it takes the pages from under it.
-absl::Status QueueWork(Engine& engine) {
-  const auto pause = [](void*) { std::this_thread::sleep_for(kHoldLane); };
-  HOLDFAST_RETURN_IF_ERROR(engine.device().HostFunction(engine.lane().stream(), pause, nullptr));
-  HOLDFAST_ASSIGN_OR_RETURN(Graph* const graph,
-                            engine.graphs().Dispatch(Phase::kDecode, engine.options().max_batch));
-  for (int i = 0; i < 3; ++i) HOLDFAST_RETURN_IF_ERROR(graph->Replay());
-  return absl::OkStatus();
 }
 
 // Every pointer of every manifest has pages and access behind it.
@@ -99,6 +83,30 @@ Failure CompareKept(const Before& before, const std::map<std::string, std::vecto
   return {};
 }
 
+}  // namespace
+
+absl::Status QueueWork(Engine& engine) {
+  const auto pause = [](void*) { std::this_thread::sleep_for(kHoldLane); };
+  HOLDFAST_RETURN_IF_ERROR(engine.device().HostFunction(engine.lane().stream(), pause, nullptr));
+  HOLDFAST_ASSIGN_OR_RETURN(Graph* const graph,
+                            engine.graphs().Dispatch(Phase::kDecode, engine.options().max_batch));
+  for (int i = 0; i < static_cast<int>(kQueuedReplays); ++i)
+    HOLDFAST_RETURN_IF_ERROR(graph->Replay());
+  return absl::OkStatus();
+}
+
+Failure EarlyUnmap(const absl::Status& status) {
+  return {"early-unmap", absl::StrCat("pages were taken from under running work: ",
+                                      std::string(status.message()))};
+}
+
+ResidencyFaults FaultsOf(Injection injection) {
+  return {.swap_chunks = injection == Injection::kSwapChunks,
+          .flip_bit = injection == Injection::kFlipBit,
+          .skip_refill = injection == Injection::kLostRefresh,
+          .unmap_early = injection == Injection::kEarlyUnmap};
+}
+
 Failure CheckAwake(Engine& engine, const Before& before, CycleLine& cycle) {
   const absl::StatusOr<MemoryUse> memory = engine.device().Memory();
   if (!memory.ok()) return Fail(memory.status());
@@ -130,7 +138,11 @@ Failure CheckAwake(Engine& engine, const Before& before, CycleLine& cycle) {
   return {};
 }
 
-}  // namespace
+void LeaveOutState(Before& before) {
+  for (auto group = before.kept.begin(); group != before.kept.end();) {
+    group = group->first.rfind(kStateTag, 0) == 0 ? before.kept.erase(group) : std::next(group);
+  }
+}
 
 std::string ReasonOf(const absl::Status& status) {
   const std::optional<ErrorInfo> info = GetErrorInfo(status);
@@ -210,14 +222,12 @@ Failure SleepAndWake(Engine& engine, const RunOptions& options, CycleLine& cycle
   // hash.
   const absl::StatusOr<std::uint64_t> now = engine.StepCount();
   if (!steps.ok() || !now.ok()) return Fail(steps.ok() ? now.status() : steps.status());
-  if (*now != *steps + 3) {
-    return {"kept-bytes", absl::StrCat("the step counter is ", *now, " after wake, ", *steps + 3,
-                                       " replays ran")};
+  if (*now != *steps + kQueuedReplays) {
+    return {"kept-bytes", absl::StrCat("the step counter is ", *now, " after wake, ",
+                                       *steps + kQueuedReplays, " replays ran")};
   }
   Before expected = *before;
-  for (auto group = expected.kept.begin(); group != expected.kept.end();) {
-    group = group->first.rfind(kStateTag, 0) == 0 ? expected.kept.erase(group) : std::next(group);
-  }
+  LeaveOutState(expected);
   return CheckAwake(engine, expected, cycle);
 }
 

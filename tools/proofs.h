@@ -38,6 +38,20 @@ using Outputs = std::vector<std::vector<Completion>>;
 absl::StatusOr<Before> TakeBefore(Engine& engine);
 absl::StatusOr<Outputs> GenerateAll(Engine& engine, const PromptSet& prompts);
 
+// Leaves work on the lane: a pause, then three replays of the largest decode bucket. A sleep that
+// does not wait for it takes the pages from under it. They raise the step counter by three.
+inline constexpr std::uint64_t kQueuedReplays = 3;
+absl::Status QueueWork(Engine& engine);
+// What running work says once pages have gone.
+Failure EarlyUnmap(const absl::Status& status);
+// What a planted fault does to transitions.
+ResidencyFaults FaultsOf(Injection injection);
+// Everything that must be as before, but the outputs. Counts in `cycle` what it compared.
+Failure CheckAwake(Engine& engine, const Before& before, CycleLine& cycle);
+// The queued replays change the kept state and nothing else: it is left out of `before`, to be
+// checked by value.
+void LeaveOutState(Before& before);
+
 // Sleeps `tags` while replays are still queued on the lane, lets another process scribble, wakes,
 // and proves everything but the outputs. Fills `cycle`.
 Failure SleepAndWake(Engine& engine, const RunOptions& options, CycleLine& cycle);

@@ -74,13 +74,6 @@ EngineOptions MakeEngineOptions(const RunOptions& options, RunReport& report) {
   return engine;
 }
 
-ResidencyFaults FaultsOf(Injection injection) {
-  return {.swap_chunks = injection == Injection::kSwapChunks,
-          .flip_bit = injection == Injection::kFlipBit,
-          .skip_refill = injection == Injection::kLostRefresh,
-          .unmap_early = injection == Injection::kEarlyUnmap};
-}
-
 absl::Status DescribeEngine(Engine& engine, RunReport& report) {
   report.tags = engine.arena().bytes_by_tag();
   report.kv = engine.kv_plan();
@@ -179,6 +172,16 @@ const char* InjectionName(Injection injection) {
     case Injection::kEarlyUnmap: return "early-unmap";
   }
   return "?";
+}
+
+std::map<std::string, Injection> InjectionsByName() {
+  std::map<std::string, Injection> by_name;
+  for (const Injection injection :
+       {Injection::kStalePointer, Injection::kSwapChunks, Injection::kFlipBit,
+        Injection::kLostRefresh, Injection::kEarlyUnmap}) {
+    by_name[InjectionName(injection)] = injection;
+  }
+  return by_name;
 }
 
 absl::StatusOr<RunReport> Run(const RunOptions& options) {

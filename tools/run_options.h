@@ -3,6 +3,7 @@
 #define HOLDFAST_TOOLS_RUN_OPTIONS_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@ namespace holdfast {
 // The faults a negative control can plant; each must end in FAIL naming it.
 enum class Injection { kNone, kStalePointer, kSwapChunks, kFlipBit, kLostRefresh, kEarlyUnmap };
 const char* InjectionName(Injection injection);  // "stale-pointer", ...
+// What --inject takes: all but kNone, by name.
+std::map<std::string, Injection> InjectionsByName();
 
 struct RunOptions {
   // What runs

@@ -1,38 +1,40 @@
 #include "tools/scribble.h"
 
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sstream>
+#include <utility>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <vector>
-
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "device/bytes.h"
 #include "device/device.h"
-
-extern char** environ;
+#include "tools/taken_memory.h"
 
 namespace holdfast {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 256 * kMiB;
-constexpr std::uint8_t kPattern = 0xA5;
+// What a neighbour on the host device may pretend to take: its pages come as they are written.
+constexpr std::uint64_t kHostCapacity = 64 * kGiB;
 
-absl::Status ScribbleOver(Device& device, Stream& stream, AddressRange window, HostBuffer& word) {
-  HOLDFAST_RETURN_IF_ERROR(device.Fill(stream, window.base, kPattern, window.bytes));
-  HOLDFAST_RETURN_IF_ERROR(device.CopyToHost(
-      stream, word.data(), window.base + (window.bytes - word.size()), word.size()));
-  HOLDFAST_RETURN_IF_ERROR(device.Synchronize(stream));
-  for (std::uint64_t i = 0; i < word.size(); ++i) {
-    if (word.data()[i] != std::byte{kPattern}) {
-      return MakeError({.kind = ErrorKind::kCorrupted, .object = "scribbled memory"},
-                       "does not hold what was written");
-    }
+absl::StatusOr<std::uint64_t> Serve(const std::string& line, Device& device, Stream& stream,
+                                    TakenMemory& taken, TakenMemory& filled) {
+  std::istringstream words(line);
+  std::string command;
+  std::uint64_t number = 0;
+  words >> command;
+  const bool has_number = static_cast<bool>(words >> number);
+  if (command == "take" && has_number) {
+    HOLDFAST_RETURN_IF_ERROR(taken.TakeAndWrite(stream, number));
+    return number;
   }
-  return absl::OkStatus();
+  if (command == "fill" && has_number) return filled.TakeAllBut(number);
+  if (command == "release" && !has_number) {
+    HOLDFAST_RETURN_IF_ERROR(taken.Release());
+    HOLDFAST_ASSIGN_OR_RETURN(const MemoryUse memory, device.Memory());
+    return memory.own_bytes;
+  }
+  return MakeError({.kind = ErrorKind::kInvalidArgument, .object = line},
+                   "is none of: take BYTES, release, fill SLACK");
 }
 
 }  // namespace
@@ -41,79 +43,60 @@ absl::Status Scribble(const std::string& device_spec, std::uint64_t bytes) {
   HOLDFAST_ASSIGN_OR_RETURN(
       const std::unique_ptr<Device> device,
       OpenDevice(device_spec, {.host_capacity_bytes = AlignUp(bytes + kMiB, 2 * kMiB)}));
-  const std::uint64_t granularity = device->info().granularity;
-  bytes = AlignDown(bytes, granularity);
-  if (bytes == 0) return absl::OkStatus();
   HOLDFAST_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, device->CreateStream("scribble"));
-  HOLDFAST_ASSIGN_OR_RETURN(HostBuffer word, device->AllocateHost(64));
-  HOLDFAST_ASSIGN_OR_RETURN(const AddressRange window, device->ReserveAddress(bytes, {}));
-
-  // All pieces are held before any is written: together they are the memory that was freed.
-  struct Piece {
-    AddressRange range;
-    ChunkHandle chunk;
-  };
-  std::vector<Piece> pieces;
-  absl::Status status;
-  for (std::uint64_t at = 0; at < bytes && status.ok(); at += kPieceBytes) {
-    const AddressRange range{window.base + at, std::min(kPieceBytes, bytes - at)};
-    const absl::StatusOr<ChunkHandle> chunk = device->CreateChunk(range.bytes);
-    status = chunk.status();
-    if (!status.ok()) break;
-    pieces.push_back({range, *chunk});
-    status = device->Map(range.base, range.bytes, *chunk);
-    if (status.ok()) status = device->SetAccess(range, Access::kReadWrite);
-  }
-  for (const Piece& piece : pieces) {
-    if (status.ok()) status = ScribbleOver(*device, *stream, piece.range, word);
-  }
-  for (const Piece& piece : pieces) {
-    status.Update(device->Unmap(piece.range));
-    status.Update(device->ReleaseChunk(piece.chunk));
-  }
-  status.Update(device->FreeAddress(window));
-  return status;
+  TakenMemory taken(*device);
+  HOLDFAST_RETURN_IF_ERROR(taken.TakeAndWrite(*stream, bytes));
+  return taken.Release();
 }
 
 absl::Status ScribbleInChild(const std::string& device_spec, std::uint64_t bytes) {
-  const auto failed = [](const std::string& why, int code) {
-    return MakeError({.kind = ErrorKind::kInternal, .object = "holdfast scribble", .code = code},
-                     why);
-  };
-  int pipe_ends[2];
-  if (pipe(pipe_ends) != 0) return failed("no pipe to the child", errno);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDERR_FILENO);
-  posix_spawn_file_actions_addclose(&actions, pipe_ends[0]);
-  posix_spawn_file_actions_addclose(&actions, pipe_ends[1]);
+  HOLDFAST_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ChildProcess> child,
+      ChildProcess::Start({"scribble", "--device", device_spec, "--bytes", absl::StrCat(bytes)}));
+  return child->WaitForEnd();
+}
 
-  std::vector<std::string> words = {"holdfast",  "scribble", "--device",
-                                    device_spec, "--bytes",  absl::StrCat(bytes)};
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  pid_t child = 0;
-  const int spawned =
-      posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(pipe_ends[1]);
-  if (spawned != 0) {
-    close(pipe_ends[0]);
-    return failed("the child did not start", spawned);
+absl::Status ServeNeighbour(const std::string& device_spec, std::istream& in, std::ostream& out) {
+  HOLDFAST_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device,
+                            OpenDevice(device_spec, {.host_capacity_bytes = kHostCapacity}));
+  HOLDFAST_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream,
+                            device->CreateStream("neighbour"));
+  TakenMemory taken(*device), filled(*device);
+  for (std::string line; std::getline(in, line);) {
+    const absl::StatusOr<std::uint64_t> done = Serve(line, *device, *stream, taken, filled);
+    if (done.ok()) {
+      out << "ok " << *done << std::endl;
+    } else {
+      out << "error " << std::string(done.status().message()) << std::endl;
+    }
   }
-  std::string said;
-  char buffer[512];
-  for (ssize_t n; (n = read(pipe_ends[0], buffer, sizeof(buffer))) > 0;) {
-    said.append(buffer, static_cast<std::size_t>(n));
-  }
-  close(pipe_ends[0]);
-  int exit_state = 0;
-  while (waitpid(child, &exit_state, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(exit_state) && WEXITSTATUS(exit_state) == 0) return absl::OkStatus();
-  return failed(absl::StrCat("the child said: ", said), exit_state);
+  HOLDFAST_RETURN_IF_ERROR(taken.Release());
+  return filled.Release();
+}
+
+absl::StatusOr<std::unique_ptr<Neighbour>> Neighbour::Start(const std::string& device_spec) {
+  HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> child,
+                            ChildProcess::Start({"scribble", "--serve", "--device", device_spec}));
+  std::unique_ptr<Neighbour> neighbour(new Neighbour(std::move(child)));
+  HOLDFAST_RETURN_IF_ERROR(neighbour->Release());  // answered when the context is up
+  return neighbour;
+}
+
+absl::StatusOr<std::uint64_t> Neighbour::Ask(const std::string& command) {
+  HOLDFAST_ASSIGN_OR_RETURN(const std::string answer, child_->Ask(command));
+  absl::string_view rest = answer;
+  std::uint64_t number = 0;
+  if (absl::ConsumePrefix(&rest, "ok ") && absl::SimpleAtoi(rest, &number)) return number;
+  return MakeError({.kind = ErrorKind::kInternal, .object = "neighbour"},
+                   absl::StrCat("answers '", command, "' with: ", answer));
+}
+
+absl::Status Neighbour::Take(std::uint64_t bytes) {
+  return Ask(absl::StrCat("take ", bytes)).status();
+}
+absl::Status Neighbour::Release() { return Ask("release").status(); }
+absl::StatusOr<std::uint64_t> Neighbour::FillAllBut(std::uint64_t slack) {
+  return Ask(absl::StrCat("fill ", slack));
 }
 
 }  // namespace holdfast

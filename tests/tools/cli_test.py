@@ -50,6 +50,7 @@ def cases(model, device, scratch):
         "unwritable-json": (run + ["--cycles", "1", "--json", str(scratch / "no" / "x.json")], 2, "x.json", "zzz"),
     }
     table.update(size_cases())
+    table.update(sleep_cases(model, device, scratch))
     if device == "host":
         table["capacity"] = (["run", "--model", model, "--device", "host", "--host-capacity", "30MiB"], 2,
                              "out of memory", "PASS")
@@ -95,6 +96,69 @@ def size_cases():
     }
 
 
+def sleep_cases(model, device, scratch):
+    """The commands about sleep alone; a table as of cases()."""
+    nowhere = str(scratch / "no" / "x.json")
+    bench = ["bench", "sleep", "--device", device]
+    small = bench + ["--bytes", "16MiB", "--cache-bytes", "8MiB", "--chunk-bytes", "4MiB", "--cycles", "2"]
+    soak = ["soak", "--model", model, "--device", device, "--seed", "3"]
+    shared = ["--bytes", "1GiB"] if device != "host" else []
+    table = {
+        "bench-sleep": (small + ["--json", str(scratch / "sleep.json")], 0, "plain pinned copy", "holdfast: "),
+        "bench-state": (small + ["--contents", "unsealed", "--changed", "0.2", "--pool", "background",
+                                 "--spans", "100", "--no-verify"], 0, "cycle 2", "holdfast: "),
+        "bench-loaded": (small + ["--through-pool", "--host-memory", "cold", "--no-detect"], 0, "cycle 2", "holdfast: "),
+        "bench-goals": (bench + ["--suite", "goals", "--scale", "0.001", "--json", str(scratch / "goals.json")], 0,
+                        "nothing is judged", "holdfast: "),
+        "bench-neighbour": (bench + shared + ["--neighbour", "3"], 0,
+                            "left out" if device == "host" else "3 of 3", "refusal"),
+        "bench-nothing": (["bench"], 2, "subcommand", "plain"),
+        "bench-unknown": (["bench", "dance"], 2, "dance", "plain"),
+        "bench-no-bytes": (bench + ["--bytes", "0"], 2, "--bytes", "plain"),
+        "bench-no-spans": (bench + ["--spans", "0"], 2, "--spans", "plain"),
+        "bench-no-cycles": (bench + ["--cycles", "0"], 2, "--cycles", "plain"),
+        "bench-changed": (bench + ["--changed", "1.5"], 2, "--changed", "plain"),
+        "bench-pause": (bench + ["--pause", "-1"], 2, "--pause", "plain"),
+        "bench-pool": (bench + ["--pool", "puddle"], 2, "puddle", "plain"),
+        "bench-suite": (bench + ["--suite", "speed"], 2, "speed", "plain"),
+        "bench-scale": (bench + ["--suite", "goals", "--scale", "0"], 2, "--scale", "plain"),
+        "bench-rounds": (bench + ["--neighbour", "-1"], 2, "--neighbour", "left out"),
+        "bench-unwritable": (small + ["--json", nowhere], 2, "x.json", "zzz"),
+        "soak": (soak + ["--cycles", "8", "--json", str(scratch / "soak.json")], 0, "seed 3: 8 of 8 cycles", "FAIL"),
+        "soak-no-cycles": (soak + ["--cycles", "0"], 2, "--cycles", "PASS"),
+        "soak-missing-model": (["soak", "--model", str(scratch / "nowhere"), "--device", device], 2, "nowhere", "PASS"),
+        "failures-bad-plant": (["failures", "--inject", "gremlins"], 2, "gremlins", "PASS"),
+        "scribble-nothing": (["scribble", "--device", device], 2, "--bytes", "scribbled"),
+        "scribble-both": (["scribble", "--device", device, "--bytes", "1MiB", "--serve"], 2, "--serve", "scribbled"),
+        "scribble-serve": (["scribble", "--device", device, "--serve"], 0, "", "ok"),
+    }
+    for fault in ("stale-pointer", "swap-chunks", "flip-bit", "lost-refresh", "early-unmap"):
+        table["soak-" + fault] = (soak + ["--cycles", "2", "--inject", fault], 1, ": " + fault + ": ", "PASS")
+    return table
+
+
+def check_sleep_report(scratch):
+    report = json.loads((scratch / "sleep.json").read_text())["case"]
+    wanted = {"seconds", "seconds_by_stage", "times_plain_copy", "kept_bytes", "clean_bytes"}
+    sound = len(report["cycles"]) == 2 and wanted <= set(report["cycles"][1]["kept_sleep"])
+    return [] if sound and report["own_bytes_asleep"] == 0 else ["writes a report that does not agree"]
+
+
+def check_goals_report(scratch):
+    report = json.loads((scratch / "goals.json").read_text())
+    sound = len(report["cases"]) == 7 and len(report["rows"]) >= 15 and not report["judged"]
+    return [] if sound else ["writes a report that does not agree"]
+
+
+def check_soak_report(scratch):
+    report = json.loads((scratch / "soak.json").read_text())
+    sound = report["pass"] and report["seed"] == 3 and report["counts"]["sleeps"] == 8
+    return [] if sound else ["writes a report that does not agree"]
+
+
+REPORTS = {"bench-sleep": check_sleep_report, "bench-goals": check_goals_report, "soak": check_soak_report}
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("holdfast")
@@ -110,10 +174,10 @@ def main():
                 continue
             ran += 1
             environment = dict(os.environ)
-            if name == "early-unmap":  # a host kernel that faults is left by a long jump: what it held is lost
+            if name.endswith("early-unmap"):  # a host kernel that faults is left by a long jump: what it held is lost
                 environment["ASAN_OPTIONS"] = "detect_leaks=0"
             done = subprocess.run([args.holdfast] + arguments, capture_output=True, text=True, errors="replace",
-                                  env=environment)
+                                  env=environment, stdin=subprocess.DEVNULL)
             said = done.stdout + done.stderr
             problems = []
             if done.returncode != status:
@@ -128,6 +192,8 @@ def main():
                 report = json.loads((scratch / "report.json").read_text())
                 if not (report["pass"] and len(report["cycles"]) == 1 and report["prompts"] == 64):
                     problems.append("writes a report that does not agree")
+            if name in REPORTS and not problems:
+                problems += REPORTS[name](scratch)
             print(f"{'FAILED' if problems else 'ok':6} {name}" + "".join(f"\n       {x}" for x in problems))
             if problems:
                 print(said)

@@ -1,6 +1,5 @@
 // `holdfast run`: its flags, and where its report goes.
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -12,11 +11,6 @@ namespace holdfast {
 namespace {
 
 void AddRunFlags(CLI::App& run, RunOptions& o) {
-  const std::map<std::string, Injection> injections = {{"stale-pointer", Injection::kStalePointer},
-                                                       {"swap-chunks", Injection::kSwapChunks},
-                                                       {"flip-bit", Injection::kFlipBit},
-                                                       {"lost-refresh", Injection::kLostRefresh},
-                                                       {"early-unmap", Injection::kEarlyUnmap}};
   const CLI::AsSizeValue size(false);
   run.add_option("--model", o.model, "folder with config.json and safetensors")->required();
   run.add_option("--prompt", o.prompts, "text to continue; may be repeated");
@@ -54,7 +48,7 @@ void AddRunFlags(CLI::App& run, RunOptions& o) {
   run.add_option("--manifest", o.manifest, "write which graph refers to which span to this file");
   run.add_option("--inject", o.inject,
                  "plant a fault: stale-pointer, swap-chunks, flip-bit, lost-refresh, early-unmap")
-      ->transform(CLI::CheckedTransformer(injections).description(""));
+      ->transform(CLI::CheckedTransformer(InjectionsByName()).description(""));
 }
 
 int RunMain(const RunOptions& options) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <iostream>
 #include <memory>
 #include <string>
 
@@ -15,9 +16,14 @@ namespace {
 struct ScribbleOptions {
   std::string device = "auto";
   std::uint64_t bytes = 0;
+  bool serve = false;
 };
 
 int ScribbleMain(const ScribbleOptions& options) {
+  if (options.serve) {
+    const absl::Status served = ServeNeighbour(options.device, std::cin, std::cout);
+    return served.ok() ? kPass : Complain(served);
+  }
   if (const absl::Status s = Scribble(options.device, options.bytes); !s.ok()) return Complain(s);
   std::printf("scribbled over %s\n", FormatBytes(options.bytes).c_str());
   return kPass;
@@ -30,9 +36,16 @@ Command AddScribbleCommand(CLI::App& parent) {
   CLI::App* const parser =
       parent.add_subcommand("scribble", "take device memory, write over it, give it back");
   parser->add_option("--device", options->device, "auto, host or cuda:N")->capture_default_str();
+  CLI::Option* const serve = parser->add_flag(
+      "--serve", options->serve, "take and give back on request: reads commands, one a line");
   parser->add_option("--bytes", options->bytes, "how much, e.g. 1GiB")
-      ->required()
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::AsSizeValue(false))
+      ->excludes(serve);
+  parser->callback([parser, options] {
+    if (!options->serve && parser->count("--bytes") == 0) {
+      throw CLI::RequiredError("--bytes or --serve");
+    }
+  });
   return {parser, [options] { return ScribbleMain(*options); }};
 }
 
