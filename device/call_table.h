@@ -33,11 +33,13 @@ enum class Call {
   kCopy,
   kFill,
   kHash,
+  kScan,
   kHostFunction,
   kPlanGemm,
   kGemm,
   kBeginCapture,
   kEndCapture,
+  kAdoptGraph,
   kInstantiate,
   kLaunchGraph,
   kCount_,  // number of calls, not a call

@@ -26,8 +26,13 @@ struct Command {
 };
 
 // Each adds its subcommand to `parent`, which outlives the command.
+Command AddAuditCommand(CLI::App& parent);
+Command AddBenchCommand(CLI::App& parent);
 Command AddRunCommand(CLI::App& parent);
 Command AddScribbleCommand(CLI::App& parent);
+
+// Below `holdfast bench`.
+Command AddBenchAuditCommand(CLI::App& parent);
 
 }  // namespace holdfast
 

@@ -69,6 +69,7 @@ class AddressSpace {
   using Chunks = std::map<std::uint64_t, Chunk>;
 
   CUmemAllocationProp ChunkProperties() const;
+  bool Reserved(DeviceAddress address) const;
 
   // These read the books; either lock is held.
   // OK if `range` is exactly covered by whole mappings, without a gap; `call` names the request.

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "device/hash.h"
+#include "device/word_scan.h"
 
 namespace holdfast {
 
@@ -20,6 +21,18 @@ inline constexpr unsigned kHashBlockThreads = 512;
 // The __global__ function that takes a HashLeavesParams by value; one block of kHashBlockThreads a
 // leaf.
 const void* HashLeavesFunction();
+
+// Scans words [data, data + words) as WordScan asks.
+struct ScanWordsParams {
+  const std::uint64_t* data = nullptr;
+  std::uint64_t words = 0;
+  WordScan* scan = nullptr;  // memory the GPU reads and writes: pinned host
+};
+
+inline constexpr unsigned kScanBlockThreads = 256;
+
+// The __global__ function that takes a ScanWordsParams by value; any number of blocks.
+const void* ScanWordsFunction();
 
 }  // namespace holdfast
 
