@@ -1,7 +1,5 @@
 #include "graphs/compare.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -9,23 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "graphs/node_words.h"
+#include "graphs/thread_stack.h"
 
 namespace holdfast {
 namespace {
 
 using Edge = std::pair<std::size_t, std::size_t>;
-
-// Where this thread's stack lies; empty if the system does not say.
-AddressRange ThisThreadsStack() {
-  pthread_attr_t attributes;
-  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return {};
-  void* low = nullptr;
-  std::size_t bytes = 0;
-  const int failed = pthread_attr_getstack(&attributes, &low, &bytes);
-  pthread_attr_destroy(&attributes);
-  if (failed != 0) return {};
-  return {{reinterpret_cast<std::uint64_t>(low)}, bytes};
-}
 
 // Collects the differences of two graphs' nodes.
 class Differ {

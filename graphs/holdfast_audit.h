@@ -1,18 +1,18 @@
-/* The audit for C: reads a captured CUDA graph made by anybody, with no arena, and says of every
- * pointer in it whether it leads into a range that was named. Plain C types only.
- *
- *   holdfast_audit audit;
- *   holdfast_error error;
- *   holdfast_audit_create("cuda:0", &audit, &error);
- *   holdfast_audit_add_range(audit, "weights", base, bytes, HOLDFAST_RANGE_SEALED, &error);
- *   uint64_t problems;
- *   if (holdfast_audit_graph(audit, "decode", cu_graph, &problems, &error) == HOLDFAST_OK) ...
- *   holdfast_audit_destroy(audit, &error);
- *
- * Every function returns HOLDFAST_OK or a holdfast_code and then fills `error`, which may be null.
- * On failure nothing has changed and outputs are untouched. A handle is a number, not a pointer: a
- * null one, a made-up one or one used after destroy is HOLDFAST_INVALID_ARGUMENT, never a crash.
- * Handles may be used from any thread; calls on one handle are serialised. */
+// The audit for C: reads a captured CUDA graph made by anybody, with no arena, and says of every
+// pointer in it whether it leads into a range that was named. Plain C types only.
+//
+//   holdfast_audit audit;
+//   holdfast_error error;
+//   holdfast_audit_create("cuda:0", &audit, &error);
+//   holdfast_audit_add_range(audit, "weights", base, bytes, HOLDFAST_RANGE_SEALED, &error);
+//   uint64_t problems;
+//   if (holdfast_audit_graph(audit, "decode", cu_graph, &problems, &error) == HOLDFAST_OK) ...
+//   holdfast_audit_destroy(audit, &error);
+//
+// Every function returns HOLDFAST_OK or a holdfast_code and then fills `error`, which may be null.
+// On failure nothing has changed and outputs are untouched. A handle is a number, not a pointer: a
+// null one, a made-up one or one used after destroy is HOLDFAST_INVALID_ARGUMENT, never a crash.
+// Handles may be used from any thread; calls on one handle are serialised.
 #ifndef HOLDFAST_GRAPHS_HOLDFAST_AUDIT_H_
 #define HOLDFAST_GRAPHS_HOLDFAST_AUDIT_H_
 

@@ -106,7 +106,7 @@ PointerTarget PointerClassifier::Outside(std::uint64_t word, bool in_window) {
       target.kind = PointerClass::kUnmapped;
     } else if (const AddressState state = device_.Query({word}); state.mapped) {
       target.kind = PointerClass::kForeign;
-    } else if (state.reserved || state.freed) {
+    } else if ((state.reserved || state.freed) && !stack_.Contains({word})) {
       target.kind = PointerClass::kUnmapped;
       target.freed = state.freed;
     }

@@ -11,6 +11,7 @@
 #include "allocator/arena.h"
 #include "device/device.h"
 #include "graphs/audit.h"
+#include "graphs/thread_stack.h"
 
 namespace holdfast {
 
@@ -71,6 +72,8 @@ class PointerClassifier {
   const Device& device_;
   const Arena* arena_;
   const std::vector<ExternalRange>& externals_;
+  // May lie where a pinned buffer was freed; a temporary there is no stale pointer.
+  const AddressRange stack_ = ThisThreadsStack();
   std::uint64_t window_base_ = 0;
   std::uint64_t window_bytes_ = 0;
   struct SpanStart {

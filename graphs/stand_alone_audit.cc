@@ -8,12 +8,17 @@
 
 namespace holdfast {
 
+absl::StatusOr<std::unique_ptr<StandAloneAudit>> StandAloneAudit::Create(Device& device) {
+  HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, device.CreateStream("audit"));
+  return std::unique_ptr<StandAloneAudit>(new StandAloneAudit(device, std::move(stream)));
+}
+
 absl::StatusOr<std::unique_ptr<StandAloneAudit>> StandAloneAudit::Create(
     const std::string& device) {
   HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<Device> opened, OpenDevice(device));
-  HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, opened->CreateStream("audit"));
-  return std::unique_ptr<StandAloneAudit>(
-      new StandAloneAudit(std::move(opened), std::move(stream)));
+  HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<StandAloneAudit> audit, Create(*opened));
+  audit->owned_ = std::move(opened);
+  return audit;
 }
 
 absl::Status StandAloneAudit::AddRange(ExternalRange range) {
@@ -43,16 +48,16 @@ void StandAloneAudit::AllowNode(const std::string& name) {
 
 absl::StatusOr<AuditReport> StandAloneAudit::Graph(const std::string& name, void* graph) {
   HOLDFAST_ASSIGN_OR_RETURN(const std::unique_ptr<CapturedGraph> adopted,
-                            device_->AdoptGraph(graph));
+                            device_.AdoptGraph(graph));
   const absl::StatusOr<GraphView> view = adopted->View();
   if (!view.ok()) return Annotate(view.status(), name);
-  AuditReport report = Audit(*view, *device_, nullptr, ranges_, policy_);
+  AuditReport report = Audit(*view, device_, nullptr, ranges_, policy_);
   graphs_.insert_or_assign(name, MakeManifest(name, *view, report, nullptr));
   return report;
 }
 
 absl::StatusOr<DeepScanReport> StandAloneAudit::Scan() {
-  return DeepScan(*device_, *stream_, nullptr, ranges_);
+  return DeepScan(device_, *stream_, nullptr, ranges_);
 }
 
 Manifest StandAloneAudit::manifest() const {

@@ -25,8 +25,11 @@ class StandAloneAudit {
  public:
   // Opens the device: errors as OpenDevice.
   static absl::StatusOr<std::unique_ptr<StandAloneAudit>> Create(const std::string& device);
+  // On a device that is open already and outlives it. (Host devices do not know each other's
+  // memory: what another one holds is found only where it is declared.)
+  static absl::StatusOr<std::unique_ptr<StandAloneAudit>> Create(Device& device);
 
-  Device& device() { return *device_; }
+  Device& device() { return device_; }
   // kInvalidArgument: no name, no address, no bytes, or beyond 64 bits; kAlreadyExists.
   absl::Status AddRange(ExternalRange range);
   void AllowNode(const std::string& name);
@@ -43,10 +46,11 @@ class StandAloneAudit {
   absl::StatusOr<std::string> Dot(const std::string& graph) const;
 
  private:
-  StandAloneAudit(std::unique_ptr<Device> device, std::unique_ptr<Stream> stream)
-      : device_(std::move(device)), stream_(std::move(stream)) {}
+  StandAloneAudit(Device& device, std::unique_ptr<Stream> stream)
+      : device_(device), stream_(std::move(stream)) {}
 
-  std::unique_ptr<Device> device_;
+  std::unique_ptr<Device> owned_;  // null if somebody else's
+  Device& device_;
   std::unique_ptr<Stream> stream_;
   std::vector<ExternalRange> ranges_;
   AuditPolicy policy_;

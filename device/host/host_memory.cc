@@ -5,9 +5,7 @@
 
 #include <cerrno>
 #include <iterator>
-#include <set>
 #include <string>
-#include <utility>
 
 #include "device/bytes.h"
 #include "device/host/os_error.h"
@@ -36,33 +34,13 @@ absl::Status Invalid(const std::string& object, const std::string& message) {
   return MakeError({.kind = ErrorKind::kInvalidArgument, .object = object}, message);
 }
 
-// The memories of all host devices of this process. Never destroyed: devices may outlive static
-// objects. Its mutex is taken before a memory's own.
-struct AllMemories {
-  std::mutex mutex;
-  std::set<const HostMemory*> memories;
-};
-AllMemories& Everybody() {
-  static AllMemories& all = *new AllMemories;
-  return all;
-}
-
 std::uint64_t PinnedExtent(std::uint64_t bytes) {
   return AlignUp(bytes, static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
 }
 
 }  // namespace
 
-HostMemory::HostMemory(ChunkStore chunks) : chunks_(std::move(chunks)) {
-  const std::lock_guard<std::mutex> lock(Everybody().mutex);
-  Everybody().memories.insert(this);
-}
-
 HostMemory::~HostMemory() {
-  {
-    const std::lock_guard<std::mutex> lock(Everybody().mutex);
-    Everybody().memories.erase(this);
-  }
   for (const auto& [base, bytes] : reservations_) munmap(Pointer(base), bytes);
   for (const auto& [base, buffer] : pinned_) munmap(Pointer(base), PinnedExtent(buffer.bytes));
 }
@@ -174,17 +152,6 @@ absl::Status HostMemory::SetAccess(AddressRange range, Access access) {
 }
 
 AddressState HostMemory::Query(DeviceAddress address) const {
-  const AddressState own = QueryOwn(address);
-  if (own.mapped || own.reserved) return own;
-  const std::lock_guard<std::mutex> lock(Everybody().mutex);
-  for (const HostMemory* memory : Everybody().memories) {
-    const AddressState state = memory == this ? own : memory->QueryOwn(address);
-    if (state.mapped || state.reserved) return state;
-  }
-  return own;
-}
-
-AddressState HostMemory::QueryOwn(DeviceAddress address) const {
   std::lock_guard<std::mutex> lock(mutex_);
   if (const auto mapping = Covering(address); mapping != mappings_.end()) {
     return {

@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kHostGranularity = 2 * 1024 * 1024;
 
 class HostMemory {
  public:
-  explicit HostMemory(ChunkStore chunks);
+  explicit HostMemory(ChunkStore chunks) : chunks_(std::move(chunks)) {}
   ~HostMemory();  // takes back whatever is still reserved
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
@@ -35,7 +35,6 @@ class HostMemory {
   absl::Status Map(DeviceAddress address, std::uint64_t bytes, ChunkHandle chunk);
   absl::Status Unmap(AddressRange range);
   absl::Status SetAccess(AddressRange range, Access access);
-  // Also of what another host device of this process holds, as a driver answers for all of them.
   AddressState Query(DeviceAddress address) const;
   MemoryUse Use() const;
   absl::StatusOr<std::byte*> AllocatePinned(std::uint64_t bytes);
@@ -61,8 +60,6 @@ class HostMemory {
     std::uint64_t generation = 0;
   };
   using Mappings = std::map<DeviceAddress, Mapping>;
-
-  AddressState QueryOwn(DeviceAddress address) const;
 
   // The mapping or end() that covers `address`.
   Mappings::const_iterator Covering(DeviceAddress address) const;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "gmock/gmock.h"
+#include "tests/device/test_ops.h"
 #include "tests/graphs/audit_ops.h"
 #include "tests/graphs/toy.h"
 

@@ -1,5 +1,7 @@
 // Verifies that manifests tell nodes, edges and spans by name, that a difference is explained by
 // node, word, span and offset, and that the Graphviz text shows spans as colours.
+#include <algorithm>
+
 #include "gmock/gmock.h"
 #include "graphs/manifest.h"
 #include "tests/graphs/toy_step.h"

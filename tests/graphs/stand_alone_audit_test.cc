@@ -13,7 +13,8 @@
 #include "tests/graphs/toy.h"
 
 // audit_in_c.c: 0, or the line that failed.
-extern "C" int AuditInC(const char* device, void* graph, std::uint64_t known, std::uint64_t bytes);
+extern "C" int AuditInC(const char* device, void* graph, std::uint64_t known, std::uint64_t bytes,
+                        int sees_undeclared);
 
 namespace holdfast {
 namespace {
@@ -39,7 +40,7 @@ class StandAloneAuditTest : public testing::Test {
     auto graph = device_->EndCapture(*stream_);
     EXPECT_OK(graph);
     graph_ = *std::move(graph);
-    auto audit = StandAloneAudit::Create(device_->info().spec);
+    auto audit = StandAloneAudit::Create(*device_);
     EXPECT_OK(audit);
     audit_ = *std::move(audit);
   }
@@ -115,7 +116,10 @@ TEST_F(StandAloneAuditTest, AHostDeviceAdoptsOnlyWhatIsAGraph) {
 }
 
 TEST_F(StandAloneAuditTest, ACProgramDoesTheSame) {
-  EXPECT_EQ(AuditInC(device_->info().spec.c_str(), Handle(), known_.At(), known_.range().bytes), 0);
+  // It opens a device of its own; host devices do not know each other's memory.
+  EXPECT_EQ(AuditInC(device_->info().spec.c_str(), Handle(), known_.At(), known_.range().bytes,
+                     device_->info().is_cuda),
+            0);
 }
 
 TEST_F(StandAloneAuditTest, CHandlesAreCheckedAndNeverUsedAgain) {
