@@ -73,7 +73,8 @@ void AddPacked(GraphManifest& manifest, const std::vector<PackedPointer>& packed
 }
 
 bool ManifestGraph::is_straight_line() const {
-  if (nodes() == 0 || edges.size() != nodes() - 1) return edges.empty();
+  if (nodes() == 0) return edges.empty();
+  if (edges.size() != nodes() - 1) return false;
   for (std::size_t i = 0; i < edges.size(); ++i) {
     if (edges[i] != std::pair<std::size_t, std::size_t>(i, i + 1)) return false;
   }

@@ -109,6 +109,8 @@ TEST_F(ManifestFilesTest, AForkIsNoStraightLine) {
   view.edges = {{0, 1}, {0, 2}};
   EXPECT_FALSE(Of(view).graphs[0].is_straight_line());
   EXPECT_THAT(ManifestJson(Of(view)), Not(HasSubstr("straight line")));
+  view.edges = {};
+  EXPECT_FALSE(Of(view).graphs[0].is_straight_line()) << "three nodes beside each other";
 }
 
 }  // namespace
