@@ -168,8 +168,12 @@ class Arena {
   AddressRange range(SpanId id) const;
   std::optional<SpanId> Find(const std::string& name) const;
   std::vector<SpanInfo> spans() const;  // by SpanId::index, freed ones included
+  std::vector<AddressRange> span_ranges() const;  // [SpanId::index]
+  // How many of the span's first bytes have pages when its tag is awake.
+  std::uint64_t committed_bytes(SpanId id) const;
   // The span an address points into (or just past the end of); nullopt outside all spans.
   std::optional<SpanHit> Locate(DeviceAddress address) const;
+  std::vector<const HostSpan*> host_spans() const;
   // The host span an address points into (or past the end of); null if none.
   const HostSpan* LocateHost(std::uint64_t address) const;
   std::vector<TagBytes> bytes_by_tag() const;

@@ -32,6 +32,24 @@ std::vector<SpanInfo> Arena::spans() const {
   return spans_;
 }
 
+std::vector<AddressRange> Arena::span_ranges() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<AddressRange> ranges;
+  ranges.reserve(spans_.size());
+  for (const SpanInfo& span : spans_) ranges.push_back(span.range);
+  return ranges;
+}
+
+std::uint64_t Arena::committed_bytes(SpanId id) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (id.index >= spans_.size()) return 0;
+  const AddressRange& range = spans_[id.index].range;
+  const std::size_t group = span_group_[id.index];
+  const std::uint64_t begin = range.base - groups_[group].extent.base;
+  const std::uint64_t committed = group_committed_[group];
+  return committed <= begin ? 0 : std::min(range.bytes, committed - begin);
+}
+
 std::optional<SpanHit> Arena::Locate(DeviceAddress address) const {
   std::lock_guard<std::mutex> lock(mutex_);
   // The last span that begins at or below the address. Where one ends and the next begins exactly
@@ -42,6 +60,13 @@ std::optional<SpanHit> Arena::Locate(DeviceAddress address) const {
   const AddressRange& range = spans_[id.index].range;
   if (!range.ContainsOrEnds(address)) return std::nullopt;
   return SpanHit{id, address - range.base};
+}
+
+std::vector<const HostSpan*> Arena::host_spans() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<const HostSpan*> spans;
+  for (const std::unique_ptr<HostSpan>& span : host_spans_) spans.push_back(span.get());
+  return spans;
 }
 
 const HostSpan* Arena::LocateHost(std::uint64_t address) const {

@@ -50,6 +50,9 @@ struct SpanSpec {
   WakeContents wake_contents = WakeContents::kZero;  // dropped spans only
   Refill
       refill;  // immutable or mutable spans with a refill are dropped at sleep and refilled at wake
+  // It holds addresses that kernels follow (tables of pointers, tensor maps): the audit cannot see
+  // those in a graph's nodes and reads them out of memory instead, where this says so.
+  bool contains_pointers = false;
 };
 
 struct SpanInfo {

@@ -28,11 +28,13 @@ const char* CallName(Call call) {
     case Call::kCopy: return "copy";
     case Call::kFill: return "fill";
     case Call::kHash: return "hash";
+    case Call::kScan: return "scan";
     case Call::kHostFunction: return "host function";
     case Call::kPlanGemm: return "plan gemm";
     case Call::kGemm: return "gemm";
     case Call::kBeginCapture: return "begin capture";
     case Call::kEndCapture: return "end capture";
+    case Call::kAdoptGraph: return "adopt graph";
     case Call::kInstantiate: return "instantiate";
     case Call::kLaunchGraph: return "launch graph";
     case Call::kReleaseLocalMemory: return "release local memory";

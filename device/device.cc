@@ -116,12 +116,23 @@ absl::StatusOr<AddressRange> Device::ReserveAddress(std::uint64_t bytes, DeviceA
     return Invalid("reservation", "does not fit 64 bits");
   }
   HOLDFAST_RETURN_IF_ERROR(CheckMultiple(hint.value, info_.granularity, "reservation hint"));
-  return Pass(calls_, Call::kReserveAddress,
-              [&] { return DoReserveAddress(AlignUp(bytes, info_.granularity), hint); });
+  HOLDFAST_ASSIGN_OR_RETURN(const AddressRange range, Pass(calls_, Call::kReserveAddress, [&] {
+                              return DoReserveAddress(AlignUp(bytes, info_.granularity), hint);
+                            }));
+  freed_.Remove(range);
+  return range;
 }
 
 absl::Status Device::FreeAddress(AddressRange range) {
-  return Pass(calls_, Call::kFreeAddress, [&] { return DoFreeAddress(range); });
+  HOLDFAST_RETURN_IF_ERROR(Pass(calls_, Call::kFreeAddress, [&] { return DoFreeAddress(range); }));
+  freed_.Add(range);
+  return absl::OkStatus();
+}
+
+AddressState Device::Query(DeviceAddress address) const {
+  AddressState state = DoQuery(address);
+  if (!state.mapped && !state.reserved) state.freed = freed_.Contains(address);
+  return state;
 }
 
 absl::StatusOr<ChunkHandle> Device::CreateChunk(std::uint64_t bytes, const ChunkOptions& options) {
@@ -181,6 +192,7 @@ absl::StatusOr<HostBuffer> Device::AllocateHost(std::uint64_t bytes, HostMemoryK
   if (bytes == 0) return Invalid("host buffer", "zero bytes");
   HOLDFAST_ASSIGN_OR_RETURN(std::byte * data, Pass(calls_, Call::kAllocateHost,
                                                    [&] { return DoAllocateHost(bytes, kind); }));
+  freed_.Remove({{AddressOf(data)}, bytes});
   return HostBuffer(this, data, bytes, kind);
 }
 
@@ -207,7 +219,10 @@ HostBuffer::~HostBuffer() {
   for (int attempt = 0; attempt < 2; ++attempt) {
     const absl::Status status =
         Pass(device_->calls_, Call::kFreeHost, [&] { return device_->DoFreeHost(data_, kind_); });
-    if (status.ok()) return;
+    if (status.ok()) {
+      device_->freed_.Add({{AddressOf(data_)}, size_});
+      return;
+    }
   }
 }
 
@@ -291,6 +306,20 @@ absl::Status Device::HashLeaves(Stream& stream, AddressRange range, Hash128* out
   return Pass(calls_, Call::kHash, [&] { return DoHashLeaves(stream, range, out); });
 }
 
+absl::Status Device::ScanWords(Stream& stream, AddressRange data, WordScan* scan) {
+  HOLDFAST_RETURN_IF_ERROR(CheckSpan(data.base.value, data.bytes, "scan range"));
+  if (data.base.value % 8 != 0) return Invalid("scan range", "base is not 8-byte aligned");
+  if (scan == nullptr) return Invalid("scan range", "no question");
+  if (scan->range_count > kMaxScanRanges) {
+    return MakeError({.kind = ErrorKind::kInvalidArgument,
+                      .object = "scan range",
+                      .need = scan->range_count,
+                      .have = kMaxScanRanges},
+                     "too many known ranges for one scan");
+  }
+  return Pass(calls_, Call::kScan, [&] { return DoScanWords(stream, data, scan); });
+}
+
 absl::Status Device::HostFunction(Stream& stream, void (*function)(void*), void* argument) {
   if (function == nullptr) return Invalid("host function", "null");
   return Pass(calls_, Call::kHostFunction,
@@ -324,6 +353,21 @@ absl::StatusOr<std::unique_ptr<CapturedGraph>> Device::EndCapture(Stream& stream
   absl::StatusOr<std::unique_ptr<CapturedGraph>> graph = DoEndCapture(stream);
   if (graph.ok()) calls_.Succeeded(Call::kEndCapture);
   return graph;
+}
+
+absl::StatusOr<std::unique_ptr<CapturedGraph>> Device::AdoptGraph(void* graph) {
+  if (graph == nullptr) return Invalid("graph", "null");
+  return Pass(calls_, Call::kAdoptGraph, [&] { return DoAdoptGraph(graph); });
+}
+
+absl::Status Device::RebaseTensorMap(void* map, DeviceAddress address) const {
+  if (map == nullptr || AddressOf(map) % 64 != 0) return Invalid("tensor map", "misaligned");
+  return DoRebaseTensorMap(map, address);
+}
+
+absl::Status Device::DoRebaseTensorMap(void*, DeviceAddress) const {
+  return MakeError({.kind = ErrorKind::kUnsupported, .object = "tensor map"},
+                   "this device has none");
 }
 
 absl::StatusOr<std::unique_ptr<ExecutableGraph>> Device::Instantiate(const CapturedGraph& graph) {

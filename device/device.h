@@ -27,6 +27,8 @@
 #include "device/hash.h"
 #include "device/node_view.h"
 #include "device/op.h"
+#include "device/range_set.h"
+#include "device/word_scan.h"
 
 namespace holdfast {
 
@@ -59,7 +61,14 @@ struct AddressState {
   bool host = false;    // pinned host memory this device can reach
   Access access = Access::kNone;
   std::uint64_t generation = 0;  // changes with the physical pages; 0 if not mapped
+  // Of an address that is not mapped: it lies in reserved address space; this device gave it back
+  // (a reservation or a host buffer) and nobody has taken it since through this device.
+  bool reserved = false;
+  bool freed = false;
 };
+
+// The size of a driver's tensor map, as kernels are given it.
+inline constexpr std::size_t kTensorMapBytes = 128;
 
 struct MemoryUse {
   std::uint64_t own_bytes = 0;       // chunks this Device object made and holds
@@ -166,7 +175,7 @@ class Device {
   absl::Status Unmap(AddressRange range);
   // Sets what kernels and copies may do to whole mappings.
   absl::Status SetAccess(AddressRange range, Access access);
-  AddressState Query(DeviceAddress address) const { return DoQuery(address); }
+  AddressState Query(DeviceAddress address) const;
   absl::StatusOr<MemoryUse> Memory() const { return DoMemory(); }
   // Zeroed host memory of exactly `bytes` > 0. kOutOfHostMemory, also where the system would give
   // the memory but not pin it; then kPageable may still be had.
@@ -219,6 +228,9 @@ class Device {
   // Hashes each kHashLeafBytes of the range (the last leaf may be shorter) into out[i], pinned host
   // memory of ceil(bytes / kHashLeafBytes) entries. base is 8-byte aligned. Not capturable.
   absl::Status HashLeaves(Stream& stream, AddressRange range, Hash128* out);
+  // Looks for addresses in device memory: see WordScan, which lies in pinned memory, holds the
+  // question and takes the answer. `data` is 8-byte aligned. Not capturable.
+  absl::Status ScanWords(Stream& stream, AddressRange data, WordScan* scan);
   // Runs function(argument) in stream order on a host thread; it must not call the device.
   absl::Status HostFunction(Stream& stream, void (*function)(void*), void* argument);
 
@@ -233,6 +245,14 @@ class Device {
   absl::Status BeginCapture(Stream& stream);
   // Ends it, in success or failure: the stream is usable again either way.
   absl::StatusOr<std::unique_ptr<CapturedGraph>> EndCapture(Stream& stream);
+  // A graph made by somebody else, to be read and no more: a CUgraph (or cudaGraph_t) of this
+  // device, which must outlive the result and is not owned. A host device takes a CapturedGraph* of
+  // any host device of this process, and kInvalidArgument for what is none.
+  absl::StatusOr<std::unique_ptr<CapturedGraph>> AdoptGraph(void* graph);
+  // Makes the tensor map in these kTensorMapBytes bytes, aligned to 64, describe memory at
+  // `address`, all else unchanged: how the driver says what of an opaque map is its address.
+  // kUnsupported where there are no tensor maps; kInvalidArgument if it is none.
+  absl::Status RebaseTensorMap(void* map, DeviceAddress address) const;
   // Makes it launchable and uploads it. All memory it names may be unmapped, but for copies and
   // fills.
   absl::StatusOr<std::unique_ptr<ExecutableGraph>> Instantiate(const CapturedGraph& graph);
@@ -277,18 +297,22 @@ class Device {
   virtual absl::Status DoCopy(Stream& stream, const CopyView& copy) = 0;
   virtual absl::Status DoFill(Stream& stream, const FillView& fill) = 0;
   virtual absl::Status DoHashLeaves(Stream& stream, AddressRange range, Hash128* out) = 0;
+  virtual absl::Status DoScanWords(Stream& stream, AddressRange data, WordScan* scan) = 0;
   virtual absl::Status DoHostFunction(Stream& stream, void (*function)(void*), void* argument) = 0;
   virtual absl::StatusOr<std::unique_ptr<GemmPlan>> DoPlanGemm(const GemmSpec& spec) = 0;
   virtual absl::Status DoGemm(Stream& stream, const GemmPlan& plan,
                               const GemmOperands& operands) = 0;
   virtual absl::Status DoBeginCapture(Stream& stream) = 0;
   virtual absl::StatusOr<std::unique_ptr<CapturedGraph>> DoEndCapture(Stream& stream) = 0;
+  virtual absl::StatusOr<std::unique_ptr<CapturedGraph>> DoAdoptGraph(void* graph) = 0;
+  virtual absl::Status DoRebaseTensorMap(void* map, DeviceAddress address) const;
   virtual absl::StatusOr<std::unique_ptr<ExecutableGraph>> DoInstantiate(
       const CapturedGraph& graph) = 0;
   virtual absl::Status DoLaunchGraph(Stream& stream, ExecutableGraph& graph) = 0;
 
   DeviceInfo info_;
   CallTable calls_;
+  RangeSet freed_;  // reservations and host buffers that were given back
   // Where each live mapping begins: one Unmap may end several, and each is counted.
   std::mutex mapping_lock_;
   std::set<DeviceAddress> mapping_bases_;

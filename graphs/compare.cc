@@ -1,7 +1,5 @@
 #include "graphs/compare.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -9,23 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "graphs/node_words.h"
+#include "graphs/thread_stack.h"
 
 namespace holdfast {
 namespace {
 
 using Edge = std::pair<std::size_t, std::size_t>;
-
-// Where this thread's stack lies; empty if the system does not say.
-AddressRange ThisThreadsStack() {
-  pthread_attr_t attributes;
-  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return {};
-  void* low = nullptr;
-  std::size_t bytes = 0;
-  const int failed = pthread_attr_getstack(&attributes, &low, &bytes);
-  pthread_attr_destroy(&attributes);
-  if (failed != 0) return {};
-  return {{reinterpret_cast<std::uint64_t>(low)}, bytes};
-}
 
 // Collects the differences of two graphs' nodes.
 class Differ {
@@ -54,16 +41,29 @@ class Differ {
     }
     const std::size_t parameters = std::min(a.parameters.size(), b.parameters.size());
     for (std::size_t p = 0; p < parameters; ++p) Parameter(p, a.parameters[p], b.parameters[p]);
-    Number(kCopySource, a.copy.source, b.copy.source);
-    Number(kCopyDestination, a.copy.destination, b.copy.destination);
+    if (a.scope != b.scope) Line(absl::StrCat("then in '", b.scope, "'"));
+    Number(PlaceLabel(WordPlace::kPolicyWindow, 0, 0), a.policy_window.base.value,
+           b.policy_window.base.value);
+    Number("access policy bytes", a.policy_window.bytes, b.policy_window.bytes);
+    Number(PlaceLabel(WordPlace::kCopySource, 0, 0), a.copy.source, b.copy.source);
+    Number(PlaceLabel(WordPlace::kCopyDestination, 0, 0), a.copy.destination, b.copy.destination);
     Number("copy bytes", a.copy.bytes, b.copy.bytes);
+    Number("copy source extent", a.copy.source_extent, b.copy.source_extent);
+    Number("copy destination extent", a.copy.destination_extent, b.copy.destination_extent);
     if (a.copy.source_side != b.copy.source_side) Line("copy source: another kind of memory");
     if (a.copy.destination_side != b.copy.destination_side) {
       Line("copy destination: another kind of memory");
     }
-    Number(kFillDestination, a.fill.destination, b.fill.destination);
+    Number(PlaceLabel(WordPlace::kFillDestination, 0, 0), a.fill.destination, b.fill.destination);
     Number("fill bytes", a.fill.bytes, b.fill.bytes);
     Number("fill value", a.fill.value, b.fill.value);
+    Number("memory operations", a.operations.size(), b.operations.size());
+    for (std::size_t i = 0; i < std::min(a.operations.size(), b.operations.size()); ++i) {
+      const std::string where = PlaceLabel(WordPlace::kOperation, i, 0);
+      Number(where, a.operations[i].address, b.operations[i].address);
+      Number(where + " bytes", a.operations[i].bytes, b.operations[i].bytes);
+      Number(where + " write", a.operations[i].write, b.operations[i].write);
+    }
   }
 
   void Parameter(std::size_t p, const ParameterView& a, const ParameterView& b) {
@@ -112,61 +112,10 @@ class Differ {
   const NodeView* node_ = nullptr;
 };
 
-// The word a finding is about, inside `node`.
-std::uint64_t LoadWord(const NodeView& node, const PointerFinding& finding) {
-  if (node.kind == NodeKind::kKernel)
-    return ReadWord(node.parameters[finding.parameter], finding.byte);
-  if (node.kind == NodeKind::kFill) return node.fill.destination;
-  return finding.where == kCopySource ? node.copy.source : node.copy.destination;
-}
-
-void StoreWord(NodeView& node, const PointerFinding& finding, std::uint64_t word) {
-  if (node.kind == NodeKind::kKernel) {
-    std::memcpy(node.parameters[finding.parameter].bytes.data() + finding.byte, &word,
-                sizeof(word));
-  } else if (node.kind == NodeKind::kFill) {
-    node.fill.destination = word;
-  } else {
-    (finding.where == kCopySource ? node.copy.source : node.copy.destination) = word;
-  }
-}
-
-bool SameLayout(const NodeView& a, const NodeView& b) {
-  return a.kind == b.kind && a.name == b.name &&
-         std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(),
-                    b.parameters.end(), [](const ParameterView& x, const ParameterView& y) {
-                      return x.offset == y.offset && x.bytes.size() == y.bytes.size();
-                    });
-}
-
 }  // namespace
 
 std::vector<std::string> DiffGraphs(const GraphView& a, const GraphView& b) {
   return Differ().Run(a, b);
-}
-
-std::vector<std::string> DiffShifted(const GraphView& base, const AuditReport& audit,
-                                     const GraphView& shifted, std::uint64_t shift) {
-  std::vector<std::string> lines;
-  // Judge the span pointers here; then move them back, so that all the rest must be equal.
-  GraphView rest = shifted;
-  for (const PointerFinding& pointer : audit.pointers) {
-    if (pointer.kind != PointerClass::kSpan || pointer.node >= shifted.nodes.size()) continue;
-    NodeView& node = rest.nodes[pointer.node];
-    if (!SameLayout(base.nodes[pointer.node], node))
-      continue;  // reported as a different node below
-    const std::uint64_t word = LoadWord(node, pointer);
-    if (word != pointer.word + shift) {
-      lines.push_back(absl::StrCat(NodeLabel(pointer.node, node), ": ", pointer.where,
-                                   ": pointer to span '", pointer.object, "' + ", pointer.offset,
-                                   " did not move by the shift: ", HexWord(pointer.word), ", then ",
-                                   HexWord(word)));
-    }
-    StoreWord(node, pointer, pointer.word);
-  }
-  std::vector<std::string> others = DiffGraphs(base, rest);
-  lines.insert(lines.end(), others.begin(), others.end());
-  return lines;
 }
 
 }  // namespace holdfast

@@ -17,6 +17,7 @@
 #include "allocator/scratch_session.h"
 #include "allocator/step_context.h"
 #include "graphs/audit.h"
+#include "graphs/compare.h"
 #include "graphs/graph_key.h"
 #include "graphs/lane.h"
 #include "graphs/manifest.h"
@@ -63,6 +64,11 @@ class Graph {
   const GraphManifest& manifest() const { return manifest_; }
   const CapturedGraph& captured() const { return *captured_; }
   std::uint64_t replays() const { return replays_.load(std::memory_order_relaxed); }
+
+  // Compares with the same step captured `shift` bytes higher (tier 2 of the audit). Pointers it
+  // finds that the first audit could not see join the manifest, and their tags with them. Not while
+  // it is replayed.
+  absl::StatusOr<ShiftReport> ProveShifted(const GraphView& shifted, std::uint64_t shift);
 
   // Enqueues one replay to its lane's stream. Enters the gate, then checks the epoch, then
   // launches: no interleaving with sleep can launch into unmapped memory. Errors name graph and tag

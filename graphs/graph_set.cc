@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "device/error.h"
 #include "graphs/capture.h"
-#include "graphs/compare.h"
 #include "graphs/shifted_window.h"
 
 namespace holdfast {
@@ -217,9 +216,10 @@ absl::StatusOr<std::vector<std::string>> GraphSet::ShiftedCapture(SpanId workspa
     const CaptureOptions options{.plan = &bucket->plan, .scratch = workspace, .shift = shift};
     HOLDFAST_ASSIGN_OR_RETURN(const std::unique_ptr<CapturedGraph> moved,
                               CaptureStep(lane_, name, bucket->step, options));
-    HOLDFAST_ASSIGN_OR_RETURN(const GraphView base, bucket->graph->captured().View());
     HOLDFAST_ASSIGN_OR_RETURN(const GraphView shifted, moved->View());
-    AppendPrefixed(name, DiffShifted(base, bucket->graph->manifest().audit, shifted, shift), lines);
+    HOLDFAST_ASSIGN_OR_RETURN(const ShiftReport report,
+                              bucket->graph->ProveShifted(shifted, shift));
+    AppendPrefixed(name, report.problems, lines);
   }
   HOLDFAST_RETURN_IF_ERROR(window->Close());
   return lines;

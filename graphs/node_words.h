@@ -14,9 +14,11 @@ namespace holdfast {
 
 inline constexpr std::size_t kWordBytes = 8;
 
-// Byte of a parameter at which its first aligned word starts; may lie past its end.
-inline std::size_t FirstWord(const ParameterView& parameter) {
-  return (kWordBytes - parameter.offset % kWordBytes) % kWordBytes;
+// A type that holds a pointer is aligned to 8, and so is the parameter that begins with it: a
+// parameter elsewhere holds no aligned pointer, whatever its words look like. (A packed one may:
+// the shifted capture finds those.)
+inline bool CanHoldPointer(const ParameterView& parameter) {
+  return parameter.offset % kWordBytes == 0 && parameter.bytes.size() >= kWordBytes;
 }
 
 // The word at `byte`; byte + 8 <= parameter.bytes.size().
@@ -26,21 +28,40 @@ inline std::uint64_t ReadWord(const ParameterView& parameter, std::size_t byte) 
   return word;
 }
 
+// Where in a node an address stands.
+enum class WordPlace : std::uint8_t {
+  kParameter,  // of a kernel: `index` is the parameter, `byte` the place in it
+  kCopySource,
+  kCopyDestination,
+  kFillDestination,
+  kOperation,     // `index` is the memory operation
+  kPolicyWindow,  // of a kernel
+};
+
 inline std::string HexWord(std::uint64_t word) { return absl::StrCat("0x", absl::Hex(word)); }
 
 inline std::string NodeLabel(std::size_t index, const NodeView& node) {
   const std::string kind = NodeKindName(node.kind);
-  if (node.name == kind) return absl::StrCat("node ", index, " (", kind, ")");
-  return absl::StrCat("node ", index, " (", kind, " ", node.name, ")");
+  return absl::StrCat("node ", index, " (", kind, node.name == kind ? "" : " ",
+                      node.name == kind ? "" : node.name, node.scope.empty() ? "" : " in ",
+                      node.scope, ")");
 }
 
 inline std::string ParameterLabel(std::size_t parameter, std::size_t byte) {
   return absl::StrCat("parameter ", parameter, " + ", byte);
 }
 
-inline constexpr char kCopySource[] = "copy source";
-inline constexpr char kCopyDestination[] = "copy destination";
-inline constexpr char kFillDestination[] = "fill destination";
+inline std::string PlaceLabel(WordPlace place, std::size_t index, std::size_t byte) {
+  switch (place) {
+    case WordPlace::kParameter: return ParameterLabel(index, byte);
+    case WordPlace::kCopySource: return "copy source";
+    case WordPlace::kCopyDestination: return "copy destination";
+    case WordPlace::kFillDestination: return "fill destination";
+    case WordPlace::kOperation: return absl::StrCat("memory operation ", index);
+    case WordPlace::kPolicyWindow: return "access policy window";
+  }
+  return "unknown place";
+}
 
 }  // namespace holdfast
 

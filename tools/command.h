@@ -26,6 +26,8 @@ struct Command {
 };
 
 // Each adds its subcommand to `parent`, which outlives the command.
+Command AddAuditCommand(CLI::App& parent);
+Command AddBenchCommand(CLI::App& parent);
 Command AddRunCommand(CLI::App& parent);
 Command AddScribbleCommand(CLI::App& parent);
 Command AddSizeCommand(CLI::App& parent);
@@ -35,6 +37,9 @@ Command AddSoakCommand(CLI::App& parent);
 
 // Below `bench`.
 Command AddBenchSleepCommand(CLI::App& parent);
+
+// Below `holdfast bench`.
+Command AddBenchAuditCommand(CLI::App& parent);
 
 }  // namespace holdfast
 

@@ -51,13 +51,14 @@ Failure CheckPointers(Engine& engine, CycleLine& cycle) {
   for (const Graph* graph : engine.graphs().graphs()) {
     for (const PointerFinding& p : graph->manifest().audit.pointers) {
       if (p.kind != PointerClass::kSpan) continue;
-      const std::optional<SpanId> span = engine.arena().Find(p.object);
+      const std::string& object = graph->manifest().audit.ObjectOf(p);
+      const std::optional<SpanId> span = engine.arena().Find(object);
       const bool past_end = span.has_value() && p.offset == engine.arena().range(*span).bytes;
       const AddressState state = engine.device().Query({past_end ? p.word - 1 : p.word});
       if (!state.mapped || state.access == Access::kNone) {
         return {"unmapped-pointer",
-                absl::StrCat(graph->name(), " node ", p.node, " ", p.where, " points into ",
-                             p.object, ", which has no pages behind it")};
+                absl::StrCat(graph->name(), " node ", p.node, " ", p.where(), " points into ",
+                             object, ", which has no pages behind it")};
       }
       ++cycle.pointers_checked;
     }

@@ -228,11 +228,11 @@ absl::Status AddressSpace::SetAccess(AddressRange range, Access access) {
 AddressState AddressSpace::Query(DeviceAddress address) const {
   // The plural query answers zeros for what it does not know. Each slot is 8 bytes and zeroed, wide
   // enough for any of these attributes, whatever width the driver writes.
-  enum { kMapped, kAccess, kType, kBlock, kBuffer, kCount };
+  enum { kMapped, kAccess, kType, kBlock, kBuffer, kRangeStart, kCount };
   std::array<CUpointer_attribute, kCount> attributes = {
-      CU_POINTER_ATTRIBUTE_MAPPED, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS,
+      CU_POINTER_ATTRIBUTE_MAPPED,      CU_POINTER_ATTRIBUTE_ACCESS_FLAGS,
       CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID,
-      CU_POINTER_ATTRIBUTE_BUFFER_ID};
+      CU_POINTER_ATTRIBUTE_BUFFER_ID,   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR};
   std::array<std::uint64_t, kCount> values = {};
   std::array<void*, kCount> slots;
   for (int i = 0; i < kCount; ++i) slots[i] = &values[i];
@@ -243,7 +243,8 @@ AddressState AddressSpace::Query(DeviceAddress address) const {
   AddressState state;
   state.host = values[kType] == CU_MEMORYTYPE_HOST;
   state.mapped = values[kMapped] != 0 || state.host;
-  if (!state.mapped) return {};
+  // The start of a range describes the reservation, whether anything is mapped there or not.
+  if (!state.mapped) return {.reserved = values[kRangeStart] != 0 || Reserved(address)};
   if (values[kAccess] == CU_MEM_ACCESS_FLAGS_PROT_READWRITE || state.host) {
     state.access = Access::kReadWrite;
   } else if (values[kAccess] == CU_MEM_ACCESS_FLAGS_PROT_READ) {
@@ -276,6 +277,11 @@ absl::Status AddressSpace::CheckAccess(AddressRange range, Access needed,
     next = mapping->first + mapping->second.bytes;
   }
   return absl::OkStatus();
+}
+
+bool AddressSpace::Reserved(DeviceAddress address) const {
+  const std::lock_guard<std::mutex> books(books_);
+  return InsideReservation({address, 1});
 }
 
 std::uint64_t AddressSpace::own_bytes() const {

@@ -76,6 +76,7 @@ class AddressSpace {
 
   CUmemAllocationProp ChunkProperties(bool shareable) const;
   ChunkHandle Add(const Chunk& chunk);
+  bool Reserved(DeviceAddress address) const;
 
   // These read the books; either lock is held.
   // OK if `range` is exactly covered by whole mappings, without a gap; `call` names the request.

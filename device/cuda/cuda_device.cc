@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -27,6 +28,7 @@ namespace holdfast {
 namespace {
 
 constexpr char kHashName[] = "hash_leaves";
+constexpr char kScanName[] = "scan_words";
 
 cudaMemcpyKind CopyKind(const CopyView& copy) {
   const bool from_host = copy.source_side == CopySide::kHost;
@@ -173,6 +175,7 @@ class CudaDevice final : public Device {
   absl::Status DoCopy(Stream& stream, const CopyView& copy) override;
   absl::Status DoFill(Stream& stream, const FillView& fill) override;
   absl::Status DoHashLeaves(Stream& stream, AddressRange range, Hash128* out) override;
+  absl::Status DoScanWords(Stream& stream, AddressRange data, WordScan* scan) override;
   absl::Status DoHostFunction(Stream& stream, void (*function)(void*), void* argument) override {
     HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
     return ToStatus(cudaLaunchHostFunc(AsCuda(stream).get(), function, argument),
@@ -198,6 +201,12 @@ class CudaDevice final : public Device {
     HOLDFAST_ASSIGN_OR_RETURN(const cudaGraph_t graph, AsCuda(stream).EndCapture());
     return std::make_unique<CudaCapturedGraph>(context_.get(), &layouts_, graph);
   }
+  absl::StatusOr<std::unique_ptr<CapturedGraph>> DoAdoptGraph(void* graph) override {
+    HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
+    return std::make_unique<CudaCapturedGraph>(context_.get(), &layouts_,
+                                               static_cast<cudaGraph_t>(graph), /*owned=*/false);
+  }
+  absl::Status DoRebaseTensorMap(void* map, DeviceAddress address) const override;
   absl::StatusOr<std::unique_ptr<ExecutableGraph>> DoInstantiate(
       const CapturedGraph& graph) override {
     HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
@@ -272,15 +281,16 @@ absl::Status CudaDevice::Start(int ordinal) {
   HOLDFAST_ASSIGN_OR_RETURN(upload_stream_, CudaStream::Create(context_.get(), spec + " uploads"));
   // Loaded now: a first use during a sleep would wait for whatever runs. It also shows at once
   // whether this build holds code for the GPU.
-  const absl::Status loaded =
+  absl::Status loaded =
       launcher_.Prepare(kHashName, HashLeavesFunction(), sizeof(HashLeavesParams));
   if (loaded.ok()) {
     cudaFuncAttributes attributes = {};
     HOLDFAST_RETURN_IF_ERROR(ToStatus(cudaFuncGetAttributes(&attributes, HashLeavesFunction()),
                                       "cudaFuncGetAttributes", {.object = kHashName}));
     hash_blocks_per_leaf_ = std::max(1, attributes.requiredClusterWidth);
-    return loaded;
+    loaded = launcher_.Prepare(kScanName, ScanWordsFunction(), sizeof(ScanWordsParams));
   }
+  if (loaded.ok()) return loaded;
   const int code = GetErrorInfo(loaded).value_or(ErrorInfo{}).code;
   if (code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidDeviceFunction) {
     return MakeError({.kind = ErrorKind::kUnsupported,
@@ -356,6 +366,44 @@ absl::Status CudaDevice::DoHashLeaves(Stream& stream, AddressRange range, Hash12
                           .block = {kHashBlockThreads}};
   return launcher_.Launch(AsCuda(stream).get(), kHashName, HashLeavesFunction(), shape, &params,
                           sizeof(params));
+}
+
+absl::Status CudaDevice::DoScanWords(Stream& stream, AddressRange data, WordScan* scan) {
+  HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
+  HOLDFAST_RETURN_IF_ERROR(AsCuda(stream).RefuseInCapture("a scan"));
+  HOLDFAST_RETURN_IF_ERROR(address_space_.CheckAccess(data, Access::kRead, "scan range"));
+  const std::uint64_t question = reinterpret_cast<std::uint64_t>(scan);
+  if (!DoQuery({question}).host || !DoQuery({question + sizeof(WordScan) - 1}).host) {
+    return MakeError({.kind = ErrorKind::kInvalidArgument, .object = "scan question"},
+                     "not pinned host memory");
+  }
+  const ScanWordsParams params{
+      .data = data.base.As<const std::uint64_t>(), .words = data.bytes / 8, .scan = scan};
+  if (params.words == 0) return absl::OkStatus();
+  const std::uint64_t blocks = std::min<std::uint64_t>(
+      (params.words + kScanBlockThreads - 1) / kScanBlockThreads,
+      std::uint64_t{4} * static_cast<std::uint64_t>(info().multiprocessors));
+  const LaunchShape shape{.grid = {static_cast<std::uint32_t>(blocks)},
+                          .block = {kScanBlockThreads}};
+  return launcher_.Launch(AsCuda(stream).get(), kScanName, ScanWordsFunction(), shape, &params,
+                          sizeof(params));
+}
+
+absl::Status CudaDevice::DoRebaseTensorMap(void* map, DeviceAddress address) const {
+  const auto replace = context_->driver().TensorMapReplaceAddress;
+  if (replace == nullptr) {
+    return MakeError({.kind = ErrorKind::kUnsupported, .object = "tensor map"},
+                     "the driver has no cuTensorMapReplaceAddress");
+  }
+  HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
+  static_assert(sizeof(CUtensorMap) == kTensorMapBytes);
+  // A newer driver wants its maps at multiples of 128, where a parameter's copy need not lie.
+  alignas(128) CUtensorMap copy;
+  std::memcpy(&copy, map, sizeof(copy));
+  HOLDFAST_RETURN_IF_ERROR(
+      ToStatus(replace(&copy, address.As<void>()), "cuTensorMapReplaceAddress"));
+  std::memcpy(map, &copy, sizeof(copy));
+  return absl::OkStatus();
 }
 
 }  // namespace

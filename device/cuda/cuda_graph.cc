@@ -7,7 +7,7 @@
 namespace holdfast {
 
 CudaCapturedGraph::~CudaCapturedGraph() {
-  if (context_->MakeCurrent().ok()) static_cast<void>(cudaGraphDestroy(graph_));
+  if (owned_ && context_->MakeCurrent().ok()) static_cast<void>(cudaGraphDestroy(graph_));
 }
 
 absl::StatusOr<GraphView> CudaCapturedGraph::View() const {

@@ -14,11 +14,12 @@
 
 namespace holdfast {
 
-// Owns the graph. Context and layouts (the device's) outlive it.
+// Owns the graph, unless it was adopted. Context and layouts (the device's) outlive it.
 class CudaCapturedGraph final : public CapturedGraph {
  public:
-  CudaCapturedGraph(const CudaContext* context, FunctionLayouts* layouts, cudaGraph_t graph)
-      : context_(context), layouts_(layouts), graph_(graph) {}
+  CudaCapturedGraph(const CudaContext* context, FunctionLayouts* layouts, cudaGraph_t graph,
+                    bool owned = true)
+      : context_(context), layouts_(layouts), graph_(graph), owned_(owned) {}
   ~CudaCapturedGraph() override;
 
   absl::StatusOr<GraphView> View() const override;
@@ -28,6 +29,7 @@ class CudaCapturedGraph final : public CapturedGraph {
   const CudaContext* context_;
   FunctionLayouts* layouts_;
   cudaGraph_t graph_;
+  bool owned_;
 };
 
 // Owns the executable. Must live until its launches have run.

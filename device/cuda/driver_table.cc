@@ -57,6 +57,10 @@ absl::StatusOr<DriverTable> Load() {
   }
   HOLDFAST_DRIVER_FUNCTIONS(HOLDFAST_RESOLVE)
 #undef HOLDFAST_RESOLVE
+#define HOLDFAST_RESOLVE_OPTIONAL(name, abi) \
+  table.name = reinterpret_cast<decltype(table.name)>(resolve("cu" #name, abi));
+  HOLDFAST_OPTIONAL_DRIVER_FUNCTIONS(HOLDFAST_RESOLVE_OPTIONAL)
+#undef HOLDFAST_RESOLVE_OPTIONAL
   return table;
 }
 

@@ -47,15 +47,28 @@ namespace holdfast {
   X(GraphMemcpyNodeGetParams, 10000)     \
   X(GraphMemsetNodeGetParams, 10000)     \
   X(GraphChildGraphNodeGetGraph, 10000)  \
+  X(GraphKernelNodeGetAttribute, 11000)  \
+  X(GraphBatchMemOpNodeGetParams, 11070) \
   X(FuncGetParamInfo, 12040)             \
   X(FuncGetName, 12030)                  \
   X(KernelGetParamInfo, 12040)           \
   X(KernelGetName, 12030)
 
+// What a driver may lack: null then, and what needs it says so.
+#define HOLDFAST_OPTIONAL_DRIVER_FUNCTIONS(X) \
+  X(TensorMapReplaceAddress, 12000)           \
+  X(GraphNodeGetParams, 13020)
+
+// Newer than the headers this may be built with. The struct is theirs: it has room for every kind
+// of node, and its size is fixed.
+using PFN_cuGraphNodeGetParams_v13020 = CUresult(CUDAAPI*)(CUgraphNode node,
+                                                           CUgraphNodeParams* params);
+
 struct DriverTable {
   int version = 0;  // 1000 * major + 10 * minor of the newest CUDA it supports
 #define HOLDFAST_DRIVER_MEMBER(name, abi) PFN_cu##name##_v##abi name = nullptr;
   HOLDFAST_DRIVER_FUNCTIONS(HOLDFAST_DRIVER_MEMBER)
+  HOLDFAST_OPTIONAL_DRIVER_FUNCTIONS(HOLDFAST_DRIVER_MEMBER)
 #undef HOLDFAST_DRIVER_MEMBER
 };
 

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <functional>
 #include <queue>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "device/cuda/node_reader.h"
 
 namespace holdfast {
@@ -16,11 +18,24 @@ namespace {
 
 using Edges = std::vector<std::pair<std::size_t, std::size_t>>;
 
-// What stands for one driver node in the flat graph: itself, or the first and last nodes of its
-// child graph.
+// What stands for one driver node in the flat graph: itself, or the first and last nodes of the
+// graphs inside it.
 struct Place {
+  std::size_t single = 0;            // if both lists are empty
   std::vector<std::size_t> entries;  // what its predecessors point to
   std::vector<std::size_t> exits;    // what its successors come from
+
+  std::span<const std::size_t> first() const {
+    return entries.empty() ? std::span(&single, 1) : std::span(entries);
+  }
+  std::span<const std::size_t> last() const {
+    return exits.empty() ? std::span(&single, 1) : std::span(exits);
+  }
+};
+
+// The first and last nodes of a whole graph; none of a graph without nodes.
+struct Ends {
+  std::vector<std::size_t> entries, exits;
 };
 
 absl::StatusOr<std::vector<CUgraphNode>> Nodes(const DriverTable& driver, CUgraph graph) {
@@ -57,24 +72,28 @@ absl::StatusOr<DriverEdges> GetEdges(const DriverTable& driver, CUgraph graph) {
   return edges;
 }
 
+// "child 3" inside "child 1" is "child 1/child 3".
+std::string Inside(const std::string& scope, const std::string& what) {
+  return scope.empty() ? what : absl::StrCat(scope, "/", what);
+}
+
 // Appends a graph, and the graphs inside it, to flat lists.
 class Flattener {
  public:
   Flattener(const CudaContext& context, FunctionLayouts& layouts)
       : context_(context), layouts_(layouts) {}
 
-  // The place of the whole graph: its roots and leaves. Empty for a graph without nodes.
-  absl::StatusOr<Place> Append(CUgraph graph) {
+  absl::StatusOr<Ends> Append(CUgraph graph, const std::string& scope) {
     const DriverTable& driver = context_.driver();
     HOLDFAST_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, Nodes(driver, graph));
     HOLDFAST_ASSIGN_OR_RETURN(const DriverEdges edges, GetEdges(driver, graph));
 
-    std::vector<Place> places;
+    std::vector<Place> places(nodes.size());
     std::unordered_map<CUgraphNode, std::size_t> index;
-    for (CUgraphNode node : nodes) {
-      HOLDFAST_ASSIGN_OR_RETURN(Place place, AppendNode(node));
-      index[node] = places.size();
-      places.push_back(std::move(place));
+    index.reserve(nodes.size());
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      HOLDFAST_ASSIGN_OR_RETURN(places[i], AppendNode(nodes[i], i, scope));
+      index[nodes[i]] = i;
     }
 
     std::vector<bool> has_predecessor(nodes.size()), has_successor(nodes.size());
@@ -87,35 +106,37 @@ class Flattener {
       }
       has_successor[from->second] = true;
       has_predecessor[to->second] = true;
-      for (std::size_t exit : places[from->second].exits) {
-        for (std::size_t entry : places[to->second].entries) edges_.emplace_back(exit, entry);
+      for (std::size_t exit : places[from->second].last()) {
+        for (std::size_t entry : places[to->second].first()) edges_.emplace_back(exit, entry);
       }
     }
 
-    Place whole;
+    Ends ends;
     for (std::size_t i = 0; i < places.size(); ++i) {
-      const auto& [entries, exits] = places[i];
-      if (!has_predecessor[i])
-        whole.entries.insert(whole.entries.end(), entries.begin(), entries.end());
-      if (!has_successor[i]) whole.exits.insert(whole.exits.end(), exits.begin(), exits.end());
+      const auto first = places[i].first(), last = places[i].last();
+      if (!has_predecessor[i]) ends.entries.insert(ends.entries.end(), first.begin(), first.end());
+      if (!has_successor[i]) ends.exits.insert(ends.exits.end(), last.begin(), last.end());
     }
-    return whole;
+    return ends;
   }
 
   std::vector<NodeView> TakeNodes() { return std::move(nodes_); }
   Edges TakeEdges() { return std::move(edges_); }
 
  private:
-  absl::StatusOr<Place> AppendNode(CUgraphNode node) {
+  // `number` is the node's place in its own graph's list.
+  absl::StatusOr<Place> AppendNode(CUgraphNode node, std::size_t number, const std::string& scope) {
     const DriverTable& driver = context_.driver();
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     HOLDFAST_RETURN_IF_ERROR(ToStatus(driver.GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
-    if (type == CU_GRAPH_NODE_TYPE_GRAPH) return AppendChild(node);
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH) return AppendChild(node, number, scope);
+    if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return AppendConditional(node, number, scope);
     HOLDFAST_ASSIGN_OR_RETURN(NodeView view, ReadNode(context_, layouts_, node, type));
-    return Add(std::move(view));
+    return Add(std::move(view), scope);
   }
 
-  absl::StatusOr<Place> AppendChild(CUgraphNode node) {
+  absl::StatusOr<Place> AppendChild(CUgraphNode node, std::size_t number,
+                                    const std::string& scope) {
     CUgraph child = nullptr;
     const absl::Status status =
         ToStatus(context_.driver().GraphChildGraphNodeGetGraph(node, &child),
@@ -125,18 +146,55 @@ class Flattener {
     if (!status.ok()) {
       stand_in.kind = NodeKind::kChild;
       stand_in.name = NodeKindName(NodeKind::kChild);
-      return Add(std::move(stand_in));
+      return Add(std::move(stand_in), scope);
     }
-    HOLDFAST_ASSIGN_OR_RETURN(Place place, Append(child));
-    if (!place.entries.empty()) return place;
+    HOLDFAST_ASSIGN_OR_RETURN(Ends ends,
+                              Append(child, Inside(scope, absl::StrCat("child ", number))));
+    if (!ends.entries.empty()) {
+      return Place{.entries = std::move(ends.entries), .exits = std::move(ends.exits)};
+    }
     // A child without nodes still orders what is before it and what is after it.
     stand_in.name = NodeKindName(NodeKind::kEmpty);
-    return Add(std::move(stand_in));
+    return Add(std::move(stand_in), scope);
   }
 
-  Place Add(NodeView view) {
+  // The node itself, then its bodies: any of them may run, or none.
+  absl::StatusOr<Place> AppendConditional(CUgraphNode node, std::size_t number,
+                                          const std::string& scope) {
+    const auto get_params = context_.driver().GraphNodeGetParams;
+    if (get_params == nullptr) {
+      return Add(UnreadableNode("conditional node",
+                                "this driver does not show its bodies; CUDA 13.2 and newer do"),
+                 scope);
+    }
+    CUgraphNodeParams params = {};
+    const absl::Status status = ToStatus(get_params(node, &params), "cuGraphNodeGetParams");
+    if (IsErrorKind(status, ErrorKind::kDeviceLost)) return status;
+    if (!status.ok() ||
+        (params.conditional.size > 0 && params.conditional.phGraph_out == nullptr)) {
+      return Add(UnreadableNode("conditional node", status.ok() ? "the driver names no bodies"
+                                                                : std::string(status.message())),
+                 scope);
+    }
+    NodeView condition;
+    condition.kind = NodeKind::kConditional;
+    condition.name = NodeKindName(NodeKind::kConditional);
+    const std::size_t at = Add(std::move(condition), scope).single;
+    Place place{.entries = {at}, .exits = {at}};
+    for (unsigned body = 0; body < params.conditional.size; ++body) {
+      const std::string name = absl::StrCat("body ", body, " of ", number);
+      HOLDFAST_ASSIGN_OR_RETURN(const Ends ends,
+                                Append(params.conditional.phGraph_out[body], Inside(scope, name)));
+      for (std::size_t entry : ends.entries) edges_.emplace_back(at, entry);
+      place.exits.insert(place.exits.end(), ends.exits.begin(), ends.exits.end());
+    }
+    return place;
+  }
+
+  Place Add(NodeView view, const std::string& scope) {
+    view.scope = scope;
     nodes_.push_back(std::move(view));
-    return {{nodes_.size() - 1}, {nodes_.size() - 1}};
+    return {.single = nodes_.size() - 1};
   }
 
   const CudaContext& context_;
@@ -146,7 +204,13 @@ class Flattener {
 };
 
 // Kahn's algorithm; of the nodes that are ready, the one the driver listed first comes first.
-absl::StatusOr<GraphView> Sort(std::vector<NodeView> nodes, const Edges& edges) {
+absl::StatusOr<GraphView> Sort(std::vector<NodeView> nodes, Edges edges) {
+  // A captured graph lists its nodes in the order they were recorded: nothing to do.
+  if (std::all_of(edges.begin(), edges.end(),
+                  [](const auto& edge) { return edge.first < edge.second; })) {
+    std::sort(edges.begin(), edges.end());
+    return GraphView{std::move(nodes), std::move(edges)};
+  }
   std::vector<std::vector<std::size_t>> successors(nodes.size());
   std::vector<std::size_t> waits_for(nodes.size());
   for (const auto& [from, to] : edges) {
@@ -182,7 +246,7 @@ absl::StatusOr<GraphView> Sort(std::vector<NodeView> nodes, const Edges& edges) 
 absl::StatusOr<GraphView> ReadGraph(const CudaContext& context, FunctionLayouts& layouts,
                                     CUgraph graph) {
   Flattener flattener(context, layouts);
-  HOLDFAST_RETURN_IF_ERROR(flattener.Append(graph).status());
+  HOLDFAST_RETURN_IF_ERROR(flattener.Append(graph, /*scope=*/"").status());
   std::vector<NodeView> nodes = flattener.TakeNodes();
   return Sort(std::move(nodes), flattener.TakeEdges());
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "device/hash.h"
+#include "device/word_scan.h"
 
 namespace holdfast {
 
@@ -22,6 +23,18 @@ inline constexpr unsigned kHashBlockThreads = 256;
 // as many blocks of kHashBlockThreads as the loaded code asks for in requiredClusterWidth (none
 // before Hopper: one block).
 const void* HashLeavesFunction();
+
+// Scans words [data, data + words) as WordScan asks.
+struct ScanWordsParams {
+  const std::uint64_t* data = nullptr;
+  std::uint64_t words = 0;
+  WordScan* scan = nullptr;  // memory the GPU reads and writes: pinned host
+};
+
+inline constexpr unsigned kScanBlockThreads = 256;
+
+// The __global__ function that takes a ScanWordsParams by value; any number of blocks.
+const void* ScanWordsFunction();
 
 }  // namespace holdfast
 

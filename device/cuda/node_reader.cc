@@ -74,6 +74,19 @@ std::vector<ParameterView> CutBuffer(const ParameterBuffer& buffer, const Functi
   return parameters;
 }
 
+// The range a kernel's launch attribute asks the cache to keep: it holds an address too. A driver
+// that does not answer has none set.
+AddressRange PolicyWindow(const CudaContext& context, CUgraphNode node) {
+  CUkernelNodeAttrValue value = {};
+  if (context.driver().GraphKernelNodeGetAttribute(
+          node, CU_KERNEL_NODE_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value) != CUDA_SUCCESS) {
+    return {};
+  }
+  const CUaccessPolicyWindow& window = value.accessPolicyWindow;
+  if (window.num_bytes == 0) return {};
+  return {{reinterpret_cast<std::uint64_t>(window.base_ptr)}, window.num_bytes};
+}
+
 absl::StatusOr<NodeView> ReadKernel(const CudaContext& context, FunctionLayouts& layouts,
                                     CUgraphNode node) {
   CUDA_KERNEL_NODE_PARAMS params = {};
@@ -89,6 +102,7 @@ absl::StatusOr<NodeView> ReadKernel(const CudaContext& context, FunctionLayouts&
   NodeView view;
   view.kind = NodeKind::kKernel;
   view.name = function.name;
+  view.policy_window = PolicyWindow(context, node);
   // The driver gives the parameters in one of two forms, whichever the launch used.
   if (params.extra != nullptr) {
     const auto buffer = FindBuffer(params.extra);
@@ -169,7 +183,9 @@ absl::StatusOr<NodeView> ReadCopy(const CudaContext& context, CUgraphNode node) 
                .destination = destination->address,
                .source_side = source->side,
                .destination_side = destination->side,
-               .bytes = std::max(source->extent, destination->extent)};
+               .bytes = std::uint64_t{copy.WidthInBytes} * copy.Height * copy.Depth,
+               .source_extent = source->extent,
+               .destination_extent = destination->extent};
   return view;
 }
 
@@ -190,18 +206,38 @@ absl::StatusOr<NodeView> ReadFill(const CudaContext& context, CUgraphNode node) 
   return view;
 }
 
-// Why a type of node is not read: none of these holds pointers we could name, or has a getter we
-// could use.
-std::string UnreadType(CUgraphNodeType type) {
-  switch (type) {
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return "event wait node";
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return "event record node";
-    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL: return "external semaphore signal node";
-    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return "external semaphore wait node";
-    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return "batch memory operation node";
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return "conditional node";
-    default: return absl::StrCat("node of type ", static_cast<int>(type));
+absl::StatusOr<NodeView> ReadMemoryOperations(const CudaContext& context, CUgraphNode node) {
+  CUDA_BATCH_MEM_OP_NODE_PARAMS params = {};
+  if (auto status = ToStatus(context.driver().GraphBatchMemOpNodeGetParams(node, &params),
+                             "cuGraphBatchMemOpNodeGetParams");
+      !status.ok()) {
+    return UnlessLost(status, "memory operation");
   }
+  NodeView view = Plain(NodeKind::kMemoryOperation);
+  for (unsigned i = 0; i < params.count; ++i) {
+    const CUstreamBatchMemOpParams& operation = params.paramArray[i];
+    switch (operation.operation) {
+      case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+      case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+        view.operations.push_back(
+            {.address = operation.waitValue.address,
+             .bytes = operation.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ? 8u : 4u});
+        break;
+      case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+      case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+        view.operations.push_back(
+            {.address = operation.writeValue.address,
+             .bytes = operation.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64 ? 8u : 4u,
+             .write = true});
+        break;
+      case CU_STREAM_MEM_OP_BARRIER:
+      case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: break;  // no address
+      default:
+        return UnreadableNode(view.name, absl::StrCat("operation ", operation.operation,
+                                                      " is not known to this build"));
+    }
+  }
+  return view;
 }
 
 }  // namespace
@@ -222,7 +258,14 @@ absl::StatusOr<NodeView> ReadNode(const CudaContext& context, FunctionLayouts& l
     case CU_GRAPH_NODE_TYPE_EMPTY: return Plain(NodeKind::kEmpty);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return Plain(NodeKind::kAllocation);
     case CU_GRAPH_NODE_TYPE_MEM_FREE: return Plain(NodeKind::kFree);
-    default: return UnreadableNode(UnreadType(type), "not read by this build");
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return ReadMemoryOperations(context, node);
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return Plain(NodeKind::kEvent);
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return Plain(NodeKind::kSemaphore);
+    default:
+      return UnreadableNode(absl::StrCat("node of type ", static_cast<int>(type)),
+                            "not known to this build");
   }
 }
 

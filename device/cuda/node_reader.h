@@ -11,9 +11,9 @@
 
 namespace holdfast {
 
-// Of any type but a child graph. Bytes are copied: the driver's node is not referred to afterwards.
-// A node that cannot be read comes back as kUnreadable, with the reason in its name; the only error
-// is a lost device.
+// Of any type but a child graph or a conditional. Bytes are copied: the driver's node is not
+// referred to afterwards. A node that cannot be read comes back as kUnreadable, with the reason in
+// its name; the only error is a lost device.
 absl::StatusOr<NodeView> ReadNode(const CudaContext& context, FunctionLayouts& layouts,
                                   CUgraphNode node, CUgraphNodeType type);
 

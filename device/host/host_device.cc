@@ -1,5 +1,6 @@
 #include "device/host/host_device.h"
 
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -22,9 +23,40 @@ namespace {
 
 using Nodes = std::shared_ptr<const std::vector<Work>>;
 
+// The captured graphs of this process, by address: what AdoptGraph may be given.
+class GraphRegistry {
+ public:
+  void Add(const void* graph, Nodes nodes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    nodes_[graph] = std::move(nodes);
+  }
+  void Remove(const void* graph) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    nodes_.erase(graph);
+  }
+  Nodes Find(const void* graph) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = nodes_.find(graph);
+    return found == nodes_.end() ? nullptr : found->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<const void*, Nodes> nodes_;
+};
+
+// Never destroyed: graphs may outlive static objects.
+GraphRegistry& LiveGraphs() {
+  static GraphRegistry& live = *new GraphRegistry;
+  return live;
+}
+
 class HostCapturedGraph final : public CapturedGraph {
  public:
-  explicit HostCapturedGraph(Nodes nodes) : nodes_(std::move(nodes)) {}
+  explicit HostCapturedGraph(Nodes nodes) : nodes_(std::move(nodes)) {
+    LiveGraphs().Add(this, nodes_);
+  }
+  ~HostCapturedGraph() override { LiveGraphs().Remove(this); }
   const Nodes& nodes() const { return nodes_; }
 
   absl::StatusOr<GraphView> View() const override {
@@ -171,6 +203,14 @@ class HostDevice final : public Device {
         {{reinterpret_cast<std::uint64_t>(out)}, leaves * sizeof(Hash128)}, "hash output"));
     return own->SubmitUncapturable(HashWork{range, out}, "hash");
   }
+  absl::Status DoScanWords(Stream& stream, AddressRange data, WordScan* scan) override {
+    HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
+    HOLDFAST_RETURN_IF_ERROR(loss_.Check());
+    HOLDFAST_RETURN_IF_ERROR(memory_.CheckDevice(data, Access::kRead, "scan range"));
+    HOLDFAST_RETURN_IF_ERROR(memory_.CheckPinned(
+        {{reinterpret_cast<std::uint64_t>(scan)}, sizeof(WordScan)}, "scan question"));
+    return own->SubmitUncapturable(ScanWork{data, scan}, "scan");
+  }
   absl::Status DoHostFunction(Stream& stream, void (*function)(void*), void* argument) override {
     HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
     return own->Submit(HostFunctionWork{function, argument});
@@ -200,6 +240,11 @@ class HostDevice final : public Device {
     HOLDFAST_ASSIGN_OR_RETURN(std::vector<Work> recorded, own->EndCapture());
     return std::make_unique<HostCapturedGraph>(
         std::make_shared<const std::vector<Work>>(std::move(recorded)));
+  }
+  absl::StatusOr<std::unique_ptr<CapturedGraph>> DoAdoptGraph(void* graph) override {
+    Nodes nodes = LiveGraphs().Find(graph);
+    if (nodes == nullptr) return Foreign("graph");
+    return std::make_unique<HostCapturedGraph>(std::move(nodes));
   }
   absl::StatusOr<std::unique_ptr<ExecutableGraph>> DoInstantiate(
       const CapturedGraph& graph) override {

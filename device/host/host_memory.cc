@@ -169,6 +169,7 @@ AddressState HostMemory::Query(DeviceAddress address) const {
     return {
         .mapped = true, .access = mapping->second.access, .generation = mapping->second.generation};
   }
+  if (InsideReservation({address, 1})) return {.reserved = true};
   // Kernels and captured copies may not use pageable memory: it does not count as mapped.
   const Buffer* buffer = BufferHolding({address, 1});
   if (buffer == nullptr || buffer->kind == HostMemoryKind::kPageable) return {};

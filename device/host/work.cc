@@ -40,6 +40,11 @@ void RunHash(const void* work) {
   }
 }
 
+void RunScan(const void* work) {
+  const ScanWork& scan = *static_cast<const ScanWork*>(work);
+  ScanWordsOnHost(scan.data.base.As<void>(), scan.data.bytes, scan.scan);
+}
+
 // body(&work), and the loss of the device if it faults.
 template <typename T>
 void Guarded(void (*body)(const void*), const T& work, const std::string& what, DeviceLoss& loss) {
@@ -76,6 +81,7 @@ void RunWork(const Work& work, HostMemory& memory, DeviceLoss& loss) {
                  [&](const CopyView& copy) { Guarded(&RunCopy, copy, "a copy", loss); },
                  [&](const FillView& fill) { Guarded(&RunFill, fill, "a fill", loss); },
                  [&](const HashWork& hash) { Guarded(&RunHash, hash, "a hash", loss); },
+                 [&](const ScanWork& scan) { Guarded(&RunScan, scan, "a scan", loss); },
                  [&](const HostFunctionWork& function) { RunHostFunction(function, memory); },
                  [&](const RecordWork&) {},  // reached above
                  [&](const WaitWork& wait) { RunWait(wait, memory); },
@@ -106,6 +112,7 @@ NodeView ViewOf(const Work& work) {
           },
           [&](const HostFunctionWork&) { view.kind = NodeKind::kHost; },
           [&](const HashWork&) { view.kind = NodeKind::kUnreadable; },
+          [&](const ScanWork&) { view.kind = NodeKind::kUnreadable; },
           [&](const RecordWork&) { view.kind = NodeKind::kUnreadable; },
           [&](const WaitWork&) { view.kind = NodeKind::kUnreadable; },
           [&](const GraphWork&) { view.kind = NodeKind::kUnreadable; },

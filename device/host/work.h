@@ -17,6 +17,7 @@
 #include "device/host/host_event.h"
 #include "device/host/host_memory.h"
 #include "device/node_view.h"
+#include "device/word_scan.h"
 
 namespace holdfast {
 
@@ -48,6 +49,10 @@ struct HashWork {
   AddressRange range;
   Hash128* out;
 };
+struct ScanWork {
+  AddressRange data;
+  WordScan* scan;
+};
 struct RecordWork {
   std::shared_ptr<EventMarks> marks;
   std::uint64_t mark;
@@ -58,8 +63,8 @@ struct WaitWork {
 };
 // One replay of a graph. The nodes are shared with the executable and never change.
 struct GraphWork;
-using Work = std::variant<KernelWork, CopyView, FillView, HostFunctionWork, HashWork, RecordWork,
-                          WaitWork, GraphWork>;
+using Work = std::variant<KernelWork, CopyView, FillView, HostFunctionWork, HashWork, ScanWork,
+                          RecordWork, WaitWork, GraphWork>;
 struct GraphWork {
   std::shared_ptr<const std::vector<Work>> nodes;
 };
@@ -69,7 +74,7 @@ struct GraphWork {
 // memory. Events are reached even on a lost device, so that nobody waits for ever.
 void RunWork(const Work& work, HostMemory& memory, DeviceLoss& loss);
 
-// A recorded node as the audit sees it. Hashes, events and graphs are never recorded.
+// A recorded node as the audit sees it. Hashes, scans, events and graphs are never recorded.
 NodeView ViewOf(const Work& work);
 
 }  // namespace holdfast

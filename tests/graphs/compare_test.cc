@@ -78,28 +78,25 @@ TEST(DiffGraphs, SeesCopiesFillsKindsAndEdges) {
 // What the audit says of ToyView().
 AuditReport ToyViewAudit() {
   AuditReport audit;
-  audit.pointers = {{.node = 0,
-                     .where = "parameter 0 + 0",
-                     .word = kSpanAt + 16,
-                     .kind = PointerClass::kSpan,
-                     .object = "x",
-                     .offset = 16},
-                    {.node = 1,
-                     .where = "copy source",
-                     .word = kSpanAt,
-                     .kind = PointerClass::kSpan,
-                     .object = "x"},
-                    {.node = 1,
-                     .where = "copy destination",
-                     .word = kHostAt,
-                     .kind = PointerClass::kHostSpan,
-                     .object = "h"},
-                    {.node = 2,
-                     .where = "fill destination",
-                     .word = kSpanAt + 256,
-                     .kind = PointerClass::kSpan,
-                     .object = "x",
-                     .offset = 256}};
+  audit.objects = {"x", "h"};
+  audit.pointers = {
+      {.node = 0, .kind = PointerClass::kSpan, .object = 0, .word = kSpanAt + 16, .offset = 16},
+      {.node = 1,
+       .place = WordPlace::kCopySource,
+       .kind = PointerClass::kSpan,
+       .object = 0,
+       .word = kSpanAt},
+      {.node = 1,
+       .place = WordPlace::kCopyDestination,
+       .kind = PointerClass::kHostSpan,
+       .object = 1,
+       .word = kHostAt},
+      {.node = 2,
+       .place = WordPlace::kFillDestination,
+       .kind = PointerClass::kSpan,
+       .object = 0,
+       .word = kSpanAt + 256,
+       .offset = 256}};
   return audit;
 }
 

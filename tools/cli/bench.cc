@@ -11,6 +11,7 @@ Command AddBenchCommand(CLI::App& parent) {
   parser->require_subcommand(1);
   const auto commands = std::make_shared<std::vector<Command>>();
   commands->push_back(AddBenchSleepCommand(*parser));
+  commands->push_back(AddBenchAuditCommand(*parser));
   return {parser, [commands] {
             for (const Command& command : *commands) {
               if (command.parser->parsed()) return command.run();
