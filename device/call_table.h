@@ -48,7 +48,8 @@ class CallTable {
  public:
   // Called before each device call. OK, or the injected error (kDriver, call = its name).
   absl::Status Enter(Call call) {
-    if (!armed_.load(std::memory_order_acquire)) [[likely]] return absl::OkStatus();
+    if (!armed_.load(std::memory_order_acquire)) [[likely]]
+      return absl::OkStatus();
     return EnterArmed(call);
   }
   // Called after a call that succeeded.

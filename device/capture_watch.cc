@@ -23,10 +23,9 @@ absl::Status CaptureWatch::RefuseIfCapturing(Call call) {
     if (!capture.spoiled_by.has_value()) capture.spoiled_by = call;
   }
   if (capturing == nullptr) return absl::OkStatus();
-  return MakeError({.kind = ErrorKind::kUncapturable,
-                    .object = capturing->name(),
-                    .call = CallName(call)},
-                   "this thread is capturing: a graph cannot hold the call");
+  return MakeError(
+      {.kind = ErrorKind::kUncapturable, .object = capturing->name(), .call = CallName(call)},
+      "this thread is capturing: a graph cannot hold the call");
 }
 
 absl::Status CaptureWatch::CheckMayEnd(const Stream& stream) const {
@@ -41,18 +40,17 @@ absl::Status CaptureWatch::CheckMayEnd(const Stream& stream) const {
 
 absl::Status CaptureWatch::End(const Stream& stream) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto found =
-      std::find_if(captures_.begin(), captures_.end(),
-                   [&](const Capture& capture) { return capture.stream == &stream; });
+  const auto found = std::find_if(captures_.begin(), captures_.end(), [&](const Capture& capture) {
+    return capture.stream == &stream;
+  });
   if (found == captures_.end()) return absl::OkStatus();
   const std::optional<Call> spoiled_by = found->spoiled_by;
   captures_.erase(found);
   under_way_.store(static_cast<int>(captures_.size()), std::memory_order_release);
   if (!spoiled_by.has_value()) return absl::OkStatus();
-  return MakeError({.kind = ErrorKind::kUncapturable,
-                    .object = stream.name(),
-                    .call = CallName(*spoiled_by)},
-                   absl::StrCat("the capture was spoiled by: ", CallName(*spoiled_by)));
+  return MakeError(
+      {.kind = ErrorKind::kUncapturable, .object = stream.name(), .call = CallName(*spoiled_by)},
+      absl::StrCat("the capture was spoiled by: ", CallName(*spoiled_by)));
 }
 
 void CaptureWatch::Forget(const Stream& stream) { End(stream).IgnoreError(); }

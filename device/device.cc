@@ -214,9 +214,9 @@ Stream::~Stream() {
 }
 
 absl::StatusOr<std::unique_ptr<Stream>> Device::CreateStream(std::string name) {
-  HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream,
-                            Pass(calls_, Call::kCreateStream,
-                                 [&] { return DoCreateStream(std::move(name)); }));
+  HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, Pass(calls_, Call::kCreateStream, [&] {
+                              return DoCreateStream(std::move(name));
+                            }));
   stream->device_ = this;
   return stream;
 }

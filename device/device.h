@@ -94,7 +94,9 @@ class Stream {
 
   const std::string& name() const { return name_; }
   // The device that made it; null for one that a device uses inside.
-  class Device* device() const { return device_; }
+  class Device* device() const {
+    return device_;
+  }
   // What CUDA libraries take: the cudaStream_t of a GPU's stream. Null on the host.
   virtual void* native() const { return nullptr; }
 
@@ -124,7 +126,16 @@ class CapturedGraph {
 // What can be launched. Keeps what it needs of its template.
 class ExecutableGraph {
  public:
+  // What making it took, in seconds.
+  struct Times {
+    double instantiate = 0;
+    double upload = 0;
+  };
   virtual ~ExecutableGraph() = default;
+  const Times& times() const { return times_; }
+
+ protected:
+  Times times_;
 };
 
 // What a capture does about the legacy default stream, which it cannot record. Only a GPU has one.
@@ -221,8 +232,8 @@ class Device {
 
   // -- Graphs
   // ------------------------------------------------------------------------------------------
-  // Work enqueued to `stream`, and to streams that wait for its events, is recorded from now on. One
-  // capture a stream, kBusy otherwise. Until the end the calling thread allocates nothing here
+  // Work enqueued to `stream`, and to streams that wait for its events, is recorded from now on.
+  // One capture a stream, kBusy otherwise. Until the end the calling thread allocates nothing here
   // (CreateChunk, AllocateHost) and waits for nothing (Synchronize): kUncapturable naming the call,
   // and the capture is spoiled. Other threads go on as they like.
   absl::Status BeginCapture(Stream& stream, LegacyStream legacy = LegacyStream::kRefuse);

@@ -1,6 +1,7 @@
 #include "graphs/buckets.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "device/error.h"
@@ -20,6 +21,16 @@ absl::Status CheckLimit(int limit) {
   return absl::OkStatus();
 }
 
+// The field's sizes that are no larger than `limit`, ascending.
+std::vector<int> RuleSizes(int limit) {
+  std::vector<int> sizes;
+  for (int size : {1, 2, 4}) {
+    if (size <= limit) sizes.push_back(size);
+  }
+  for (int size = 8; size <= limit; size += size < 256 ? 8 : 16) sizes.push_back(size);
+  return sizes;
+}
+
 }  // namespace
 
 BucketList::BucketList(std::vector<int> ascending) : sizes_(std::move(ascending)) {
@@ -33,12 +44,33 @@ BucketList::BucketList(std::vector<int> ascending) : sizes_(std::move(ascending)
 
 absl::StatusOr<BucketList> BucketList::Default(int limit) {
   HOLDFAST_RETURN_IF_ERROR(CheckLimit(limit));
-  std::vector<int> sizes;
-  for (int size : {1, 2, 4}) {
-    if (size <= limit) sizes.push_back(size);
-  }
-  for (int size = 8; size <= limit; size += size < 256 ? 8 : 16) sizes.push_back(size);
+  std::vector<int> sizes = RuleSizes(limit);
   if (sizes.back() != limit) sizes.push_back(limit);
+  return BucketList(std::move(sizes));
+}
+
+absl::StatusOr<BucketList> BucketList::ForSequences(int max_sequences, int speculative_tokens,
+                                                    int max_tokens) {
+  constexpr int kMost = 512;
+  if (max_sequences < 1) return Invalid("max_sequences", absl::StrCat(max_sequences, " < 1"));
+  if (speculative_tokens < 0) {
+    return Invalid("speculative_tokens", absl::StrCat(speculative_tokens, " is negative"));
+  }
+  if (max_tokens < 1) return Invalid("max_tokens", absl::StrCat(max_tokens, " < 1"));
+  const std::int64_t tokens = std::int64_t{1} + speculative_tokens;  // of a sequence, a step
+  const auto limit =
+      static_cast<int>(std::min<std::int64_t>({2 * tokens * max_sequences, kMost, max_tokens}));
+  std::vector<int> sizes;
+  for (const int size : RuleSizes(limit)) {
+    const std::int64_t rounded = (size + tokens - 1) / tokens * tokens;
+    if (rounded <= limit && (sizes.empty() || sizes.back() != rounded)) {
+      sizes.push_back(static_cast<int>(rounded));
+    }
+  }
+  if (sizes.empty()) {
+    return Invalid("max_tokens",
+                   absl::StrCat("one sequence of ", tokens, " tokens is above ", limit));
+  }
   return BucketList(std::move(sizes));
 }
 

@@ -28,6 +28,10 @@ struct Command {
 // Each adds its subcommand to `parent`, which outlives the command.
 Command AddRunCommand(CLI::App& parent);
 Command AddScribbleCommand(CLI::App& parent);
+Command AddBenchCommand(CLI::App& parent);
+// Below `bench`.
+Command AddBenchCaptureCommand(CLI::App& parent);
+Command AddBenchReplayCommand(CLI::App& parent);
 
 }  // namespace holdfast
 

@@ -34,6 +34,7 @@ int Main(int argc, char** argv) {
   const std::vector<Command> commands = {
       AddRunCommand(app),
       AddScribbleCommand(app),
+      AddBenchCommand(app),
   };
   try {
     app.parse(argc, argv);

@@ -46,7 +46,12 @@ namespace holdfast {
   X(FuncGetParamInfo, 12040)            \
   X(FuncGetName, 12030)                 \
   X(KernelGetParamInfo, 12040)          \
-  X(KernelGetName, 12030)
+  X(KernelGetName, 12030)               \
+  X(KernelGetFunction, 12000)           \
+  X(FuncIsLoaded, 12040)                \
+  X(FuncLoad, 12040)                    \
+  X(StreamGetCaptureInfo, 12030)        \
+  X(GraphLaunch, 10000)
 
 struct DriverTable {
   int version = 0;  // 1000 * major + 10 * minor of the newest CUDA it supports

@@ -61,8 +61,8 @@ absl::Status HostCapture::Append(const std::string& stream, Frontier& frontier, 
 absl::Status HostCapture::Spoil(const std::string& stream, const std::string& what) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (spoiled_by_.empty()) spoiled_by_ = what;
-  return Uncapturable(stream, what, absl::StrCat("the stream is capturing: a graph cannot hold ",
-                                                 what));
+  return Uncapturable(stream, what,
+                      absl::StrCat("the stream is capturing: a graph cannot hold ", what));
 }
 
 bool HostCapture::ended() const {

@@ -111,9 +111,9 @@ absl::Status HostStream::BeginCapture() {
 absl::StatusOr<RecordedGraph> HostStream::EndCapture() {
   std::lock_guard<std::mutex> lock(mutex_);
   if (!Capturing() || !began_) {
-    return MakeError({.kind = ErrorKind::kInvalidArgument, .object = name()},
-                     Capturing() ? "another stream began the capture"
-                                 : "the stream is not capturing");
+    return MakeError(
+        {.kind = ErrorKind::kInvalidArgument, .object = name()},
+        Capturing() ? "another stream began the capture" : "the stream is not capturing");
   }
   const std::shared_ptr<HostCapture> capture = std::exchange(capture_, nullptr);
   absl::StatusOr<RecordedGraph> graph = capture->End(name(), frontier_);
