@@ -2,7 +2,7 @@
 #ifndef HOLDFAST_TESTS_DEVICE_QUANTIZE_ROWS_H_
 #define HOLDFAST_TESTS_DEVICE_QUANTIZE_ROWS_H_
 
-#include <cmath>
+#include <math.h>
 
 #include "tests/device/test_ops.h"
 
@@ -23,11 +23,11 @@ HOLDFAST_TEST_BOTH inline void QuantizeRows(const QuantizeRowsParams& p) {
     if (!(size >= 0)) numbers = false;  // NaN spreads, as through a hardware maximum
     if (size > most) most = size;
   }
-  const float scale = numbers ? most / 127 : std::nanf("");
+  const float scale = numbers ? most / 127 : nanf("");
   for (std::int32_t r = 0; r < p.rows; ++r) {
     for (std::int32_t c = 0; c < p.width; ++c) {
       const std::int32_t i = r * p.width + c;
-      p.out[i] = r < rows && scale != 0 ? std::nearbyint(p.x[i] / scale) * scale : 0;
+      p.out[i] = r < rows && scale != 0 ? nearbyintf(p.x[i] / scale) * scale : 0;
     }
     if (r < rows && p.slots[r] >= 0) p.kv[p.slots[r]] = p.out[r * p.width];
   }

@@ -118,9 +118,10 @@ TEST_F(FieldCapture, FieldCase18TemporariesComeFromTheArenaAndRawAllocationsAreR
   const Step step = [&](StepContext& context) -> absl::Status {
     for (const char* name : {"first", "second", "scan"}) {
       HOLDFAST_ASSIGN_OR_RETURN(const ScratchBuffer buffer, context.Scratch(name, kTemporary));
-      HOLDFAST_RETURN_IF_ERROR(context.Fill(buffer.address() + kTemporary - 256, 1, 256));
-      HOLDFAST_RETURN_IF_ERROR(AddRows(context, buffer.address() + kTemporary - 256,
-                                       context.Resolve(output), context.Resolve(output), 4));
+      const DeviceAddress tail = buffer.address() + (kTemporary - 256);
+      HOLDFAST_RETURN_IF_ERROR(context.Fill(tail, 1, 256));
+      HOLDFAST_RETURN_IF_ERROR(
+          AddRows(context, tail, context.Resolve(output), context.Resolve(output), 4));
     }
     return absl::OkStatus();
   };
@@ -137,7 +138,9 @@ TEST_F(FieldCapture, FieldCase18TemporariesComeFromTheArenaAndRawAllocationsAreR
   const std::uint64_t own = device_->Memory()->own_bytes;
   for (int i = 1; i < 1000; ++i) {
     ASSERT_OK(graph->Replay());
-    if (i % 100 == 0) ASSERT_OK(lane_->Synchronize());
+    if (i % 100 == 0) {
+      ASSERT_OK(lane_->Synchronize());
+    }
   }
   ASSERT_OK(lane_->Synchronize());
   EXPECT_EQ(device_->Memory()->own_bytes, own);
@@ -219,7 +222,9 @@ TEST_F(FieldCapture, CapturingAndGivingUpLeavesNothingBehind) {
     const auto graph = Graph::Capture(*lane_, {.size = kind}, step(kind),
                                       {.plan = &plans[kind], .scratch = workspace});
     ASSERT_EQ(graph.ok(), kind != 3);
-    if (graph.ok()) ASSERT_OK((*graph)->Replay());
+    if (graph.ok()) {
+      ASSERT_OK((*graph)->Replay());
+    }
     if (round == 7) {
       own = device_->Memory()->own_bytes;
       process = device_->Memory()->process_bytes;
