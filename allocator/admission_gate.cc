@@ -16,14 +16,10 @@ constexpr std::chrono::microseconds kPollInterval{20};
 }  // namespace
 
 absl::StatusOr<AdmissionGate::Pass> AdmissionGate::Enter() {
-  // Entering and closing are read-modify-writes of one word, so one of the two comes first: either
-  // the closer sees us inside, or we see the gate closed and step back.
-  if ((word_.fetch_add(kOne, std::memory_order_acq_rel) & kClosed) != 0) {
-    word_.fetch_sub(kOne, std::memory_order_release);
-    return MakeError({.kind = ErrorKind::kBusy, .object = "admission gate"},
-                     "closed by a transition");
-  }
-  return Pass(this);
+  Pass pass = TryEnter();
+  if (pass) return pass;
+  return MakeError({.kind = ErrorKind::kBusy, .object = "admission gate"},
+                   "closed by a transition");
 }
 
 absl::Status AdmissionGate::CloseWithoutFence(Deadline deadline) {

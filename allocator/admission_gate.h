@@ -27,6 +27,7 @@ class AdmissionGate {
   class Pass {
    public:
     Pass(Pass&& other) noexcept : gate_(other.gate_) { other.gate_ = nullptr; }
+    explicit operator bool() const { return gate_ != nullptr; }  // inside
     Pass& operator=(Pass&&) = delete;
     ~Pass() {
       if (gate_ != nullptr) gate_->word_.fetch_sub(kOne, std::memory_order_release);
@@ -40,6 +41,16 @@ class AdmissionGate {
 
   // kBusy at once while the gate is closed. Never waits; two atomic operations when open.
   absl::StatusOr<Pass> Enter();
+  // The same for the path that counts nanoseconds: an empty pass while the gate is closed.
+  Pass TryEnter() {
+    // Entering and closing are read-modify-writes of one word, so one of the two comes first:
+    // either the closer sees us inside, or we see the gate closed and step back.
+    if ((word_.fetch_add(kOne, std::memory_order_acq_rel) & kClosed) != 0) [[unlikely]] {
+      word_.fetch_sub(kOne, std::memory_order_release);
+      return Pass(nullptr);
+    }
+    return Pass(this);
+  }
 
   // Closes the gate, waits until nobody is inside, then waits for the work of every registered
   // stream. kDeadlineExceeded: reopened, nothing changed. kBusy: somebody else holds it closed.

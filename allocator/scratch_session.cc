@@ -76,7 +76,7 @@ absl::StatusOr<ScratchBuffer> ScratchSession::Request(const std::string& name,
   buffer.ordinal_ = requests_.size();
   buffer.address_ = base_ + offset;
   buffer.bytes_ = bytes;
-  requests_.push_back({.name = name, .bytes = bytes, .first = operation_, .last = kStillAlive});
+  requests_.push_back({.name = name, .bytes = bytes, .first = order_.count(), .last = kStillAlive});
   return buffer;
 }
 
@@ -101,19 +101,18 @@ absl::Status ScratchSession::CheckPlanned(const std::string& name, std::uint64_t
         absl::StrCat("scratch request ", ordinal, ": '", name, "' of ", bytes, " B now, '",
                      planned.name, "' of ", planned.bytes, " B when measured"));
   }
-  if (planned.first != operation_) {
+  if (planned.first != order_.count()) {
     return MakeError({.kind = ErrorKind::kPlanMismatch, .object = scope_},
                      absl::StrCat("scratch request ", ordinal, " ('", name, "'): before operation ",
-                                  operation_, " now, ", planned.first, " when measured"));
+                                  order_.count(), " now, ", planned.first, " when measured"));
   }
   return absl::OkStatus();
 }
 
 void ScratchSession::End(std::size_t ordinal) {
   ScratchRequest& request = requests_[ordinal];
-  // The last operation enqueued is operation_ - 1. One that saw no operation still counts as alive
-  // at its own place.
-  request.last = operation_ > request.first ? operation_ - 1 : request.first;
+  // One that saw no operation still counts as alive at its own place.
+  request.last = order_.count() > request.first ? order_.count() - 1 : request.first;
   if (measuring() || !overstayed_.ok()) return;
   const ScratchRequest& planned = plan_->requests[ordinal];
   if (request.last <= planned.last) return;
@@ -123,9 +122,26 @@ void ScratchSession::End(std::size_t ordinal) {
                    request.last, " now, ", planned.last, " when measured"));
 }
 
+std::vector<ScratchRequest> ScratchSession::measured() const {
+  std::vector<ScratchRequest> requests = requests_;
+  if (!order_.branched()) return requests;
+  for (ScratchRequest& request : requests) {
+    request.latest = order_.Latest(request.first, request.last);
+    request.over_before = order_.OverBefore(request.first, request.last);
+  }
+  return requests;
+}
+
 absl::Status ScratchSession::Finish() const {
   HOLDFAST_RETURN_IF_ERROR(overstayed_);
-  if (measuring() || requests_.size() == plan_->requests.size()) return absl::OkStatus();
+  if (measuring()) return absl::OkStatus();
+  if (requests_.size() == plan_->requests.size()) {
+    if (plan_->order == 0 || plan_->order == order_.fingerprint()) return absl::OkStatus();
+    return MakeError({.kind = ErrorKind::kPlanMismatch, .object = scope_},
+                     absl::StrCat("its ", order_.count(),
+                                  " operations were not put on the same streams, forked and joined "
+                                  "as when measured"));
+  }
   const ScratchRequest& missing = plan_->requests[requests_.size()];
   return MakeError({.kind = ErrorKind::kPlanMismatch, .object = scope_, .have = missing.bytes},
                    absl::StrCat("only ", requests_.size(), " of ", plan_->requests.size(),

@@ -1,9 +1,9 @@
 // Scratch as a step asks for it: the measuring pass records sizes and lifetimes, every later pass
 // must ask for the same, in the same order, and gets the planned addresses.
 //
-// A buffer is alive from its request until its ScratchBuffer is destroyed, counted in operations
-// enqueued: stream order makes that safe. Contents are undefined at the request and dead
-// afterwards.
+// A buffer is alive from its request until its ScratchBuffer is destroyed: whatever is enqueued
+// meanwhile, on any stream of the step, may touch it. The order of operations (operation_order.h)
+// makes sharing safe. Contents are undefined at the request and dead afterwards.
 #ifndef HOLDFAST_ALLOCATOR_SCRATCH_SESSION_H_
 #define HOLDFAST_ALLOCATOR_SCRATCH_SESSION_H_
 
@@ -57,13 +57,19 @@ class ScratchSession {
   // if it is not what was measured at this place, or if it comes at another place among the
   // operations; kOutOfExtent if the plan is higher than the capacity.
   absl::StatusOr<ScratchBuffer> Request(const std::string& name, std::uint64_t bytes);
-  // An operation was enqueued.
-  void CountOperation() { ++operation_; }
-  // Ends a serving pass: kPlanMismatch if fewer buffers were asked for than measured, or if one
-  // lived longer than measured (another one's memory was then under it).
+  // An operation was enqueued, on a stream of the step (0: its own).
+  void CountOperation(std::size_t stream = 0, OperationStart start = OperationStart::kFull) {
+    order_.Add(stream, start);
+  }
+  // A fork or join: see OperationOrder::Follow.
+  void Follow(std::size_t later, std::size_t earlier) { order_.Follow(later, earlier); }
+  // Ends a serving pass: kPlanMismatch if fewer buffers were asked for than measured, if one lived
+  // longer than measured (another one's memory was then under it), or if operations were put on
+  // other streams, forked or joined otherwise.
   absl::Status Finish() const;
   // What was measured, lifetimes complete (all buffers must be gone).
-  std::vector<ScratchRequest> measured() const { return requests_; }
+  std::vector<ScratchRequest> measured() const;
+  const OperationOrder& order() const { return order_; }
   bool measuring() const { return plan_ == nullptr; }
 
  private:
@@ -78,7 +84,7 @@ class ScratchSession {
   const ScratchPlan* plan_ = nullptr;
   std::vector<ScratchRequest> requests_;  // asked for so far
   std::uint64_t cursor_ = 0;              // measuring: next free byte
-  std::uint64_t operation_ = 0;           // how many were enqueued; the next one's ordinal
+  OperationOrder order_;                  // of what was enqueued
   absl::Status overstayed_;               // serving: the first buffer that lived too long
 };
 

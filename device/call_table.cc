@@ -44,8 +44,7 @@ const char* CallName(Call call) {
   return "unknown call";
 }
 
-absl::Status CallTable::Enter(Call call) {
-  if (!armed_.load(std::memory_order_acquire)) return absl::OkStatus();
+absl::Status CallTable::EnterArmed(Call call) {
   if (!counts_[Index(call)].load(std::memory_order_relaxed)) return absl::OkStatus();
   if (counted_.fetch_add(1) + 1 != fail_at_.load()) return absl::OkStatus();
   fired_.store(true);

@@ -53,7 +53,11 @@ const char* CallName(Call call);
 class CallTable {
  public:
   // Called before each device call. OK, or the injected error (kDriver, call = its name).
-  absl::Status Enter(Call call);
+  absl::Status Enter(Call call) {
+    if (!armed_.load(std::memory_order_acquire)) [[likely]]
+      return absl::OkStatus();
+    return EnterArmed(call);
+  }
   // Called after a call that succeeded.
   void Succeeded(Call call) { succeeded_[Index(call)].fetch_add(1, std::memory_order_relaxed); }
 
@@ -75,6 +79,7 @@ class CallTable {
 
  private:
   static constexpr std::size_t Index(Call call) { return static_cast<std::size_t>(call); }
+  absl::Status EnterArmed(Call call);
   static constexpr std::size_t kCalls = static_cast<std::size_t>(Call::kCount_);
 
   std::array<std::atomic<std::uint64_t>, kCalls> succeeded_{};

@@ -138,6 +138,7 @@ AddressState Device::Query(DeviceAddress address) const {
 absl::StatusOr<ChunkHandle> Device::CreateChunk(std::uint64_t bytes, const ChunkOptions& options) {
   if (bytes == 0) return Invalid("chunk", "zero bytes");
   HOLDFAST_RETURN_IF_ERROR(CheckMultiple(bytes, info_.granularity, "chunk size"));
+  HOLDFAST_RETURN_IF_ERROR(captures_.Refuse(Call::kCreateChunk));
   return Pass(calls_, Call::kCreateChunk, [&] { return DoCreateChunk(bytes, options); });
 }
 
@@ -190,6 +191,7 @@ absl::Status Device::SetAccess(AddressRange range, Access access) {
 
 absl::StatusOr<HostBuffer> Device::AllocateHost(std::uint64_t bytes, HostMemoryKind kind) {
   if (bytes == 0) return Invalid("host buffer", "zero bytes");
+  HOLDFAST_RETURN_IF_ERROR(captures_.Refuse(Call::kAllocateHost));
   HOLDFAST_ASSIGN_OR_RETURN(std::byte * data, Pass(calls_, Call::kAllocateHost,
                                                    [&] { return DoAllocateHost(bytes, kind); }));
   freed_.Remove({{AddressOf(data)}, bytes});
@@ -228,8 +230,16 @@ HostBuffer::~HostBuffer() {
 
 // -- Streams and work -----------------------------------------------------------------------------
 
+Stream::~Stream() {
+  if (device_ != nullptr) device_->captures_.Forget(*this);
+}
+
 absl::StatusOr<std::unique_ptr<Stream>> Device::CreateStream(std::string name) {
-  return Pass(calls_, Call::kCreateStream, [&] { return DoCreateStream(std::move(name)); });
+  HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, Pass(calls_, Call::kCreateStream, [&] {
+                              return DoCreateStream(std::move(name));
+                            }));
+  stream->device_ = this;
+  return stream;
 }
 
 absl::Status Device::Synchronize(Stream& stream) {
@@ -237,6 +247,7 @@ absl::Status Device::Synchronize(Stream& stream) {
 }
 
 absl::Status Device::SynchronizeBy(Stream& stream, std::chrono::steady_clock::time_point deadline) {
+  HOLDFAST_RETURN_IF_ERROR(captures_.Refuse(Call::kSynchronize));
   return Pass(calls_, Call::kSynchronize, [&] { return DoSynchronize(stream, deadline); });
 }
 
@@ -253,6 +264,7 @@ absl::Status Device::Wait(Stream& stream, Event& event) {
 }
 
 absl::Status Device::SynchronizeBy(Event& event, std::chrono::steady_clock::time_point deadline) {
+  HOLDFAST_RETURN_IF_ERROR(captures_.Refuse(Call::kSynchronize));
   return Pass(calls_, Call::kSynchronize, [&] { return DoSynchronizeEvent(event, deadline); });
 }
 
@@ -340,17 +352,22 @@ absl::Status Device::Gemm(Stream& stream, const GemmPlan& plan, const GemmOperan
 
 // -- Graphs ---------------------------------------------------------------------------------------
 
-absl::Status Device::BeginCapture(Stream& stream) {
-  return Pass(calls_, Call::kBeginCapture, [&] { return DoBeginCapture(stream); });
+absl::Status Device::BeginCapture(Stream& stream, LegacyStream legacy) {
+  return Pass(calls_, Call::kBeginCapture, [&]() -> absl::Status {
+    HOLDFAST_RETURN_IF_ERROR(DoBeginCapture(stream, legacy));
+    captures_.Begin(stream);
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<std::unique_ptr<CapturedGraph>> Device::EndCapture(Stream& stream) {
-  if (absl::Status injected = calls_.Enter(Call::kEndCapture); !injected.ok()) {
-    // The stream has to be usable again even so: the capture ends, and what it recorded is dropped.
-    DoEndCapture(stream).status().IgnoreError();
-    return injected;
-  }
+  HOLDFAST_RETURN_IF_ERROR(captures_.CheckMayEnd(stream));
+  const absl::Status injected = calls_.Enter(Call::kEndCapture);
+  // Even so the streams have to be usable again: the capture ends, and what it recorded is dropped.
   absl::StatusOr<std::unique_ptr<CapturedGraph>> graph = DoEndCapture(stream);
+  const absl::Status spoiled = captures_.End(stream);
+  HOLDFAST_RETURN_IF_ERROR(injected);
+  HOLDFAST_RETURN_IF_ERROR(spoiled);
   if (graph.ok()) calls_.Succeeded(Call::kEndCapture);
   return graph;
 }
@@ -372,10 +389,6 @@ absl::Status Device::DoRebaseTensorMap(void*, DeviceAddress) const {
 
 absl::StatusOr<std::unique_ptr<ExecutableGraph>> Device::Instantiate(const CapturedGraph& graph) {
   return Pass(calls_, Call::kInstantiate, [&] { return DoInstantiate(graph); });
-}
-
-absl::Status Device::LaunchGraph(Stream& stream, ExecutableGraph& graph) {
-  return Pass(calls_, Call::kLaunchGraph, [&] { return DoLaunchGraph(stream, graph); });
 }
 
 }  // namespace holdfast

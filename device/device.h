@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "device/address.h"
 #include "device/call_table.h"
+#include "device/capture_watch.h"
 #include "device/error.h"
 #include "device/file_descriptor.h"
 #include "device/gemm.h"
@@ -110,14 +111,25 @@ class HostBuffer {
 // outlive it.
 class Stream {
  public:
-  virtual ~Stream() = default;
+  virtual ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
   const std::string& name() const { return name_; }
+  // The device that made it; null for one that a device uses inside.
+  class Device* device() const {
+    return device_;
+  }
+  // What CUDA libraries take: the cudaStream_t of a GPU's stream. Null on the host.
+  virtual void* native() const { return nullptr; }
 
  protected:
   explicit Stream(std::string name) : name_(std::move(name)) {}
 
  private:
+  friend class Device;
   std::string name_;
+  class Device* device_ = nullptr;
 };
 
 // A point in the order of a stream. Made by Device::CreateEvent, which must outlive it.
@@ -137,7 +149,33 @@ class CapturedGraph {
 // What can be launched. Keeps what it needs of its template.
 class ExecutableGraph {
  public:
+  // What making it took, in seconds.
+  struct Times {
+    double instantiate = 0;
+    double upload = 0;
+  };
   virtual ~ExecutableGraph() = default;
+  const Times& times() const { return times_; }
+
+ protected:
+  Times times_;
+};
+
+// What a capture does about the legacy default stream, which it cannot record. Only a GPU has one.
+enum class LegacyStream {
+  // Work on it, by any thread of the process, fails and spoils the capture.
+  kRefuse,
+  // Nothing is seen: a step that uses it runs that part at once, and the graph lacks it.
+  kIgnore,
+};
+
+// The launch of a graph as one plain call of the driver: what LaunchGraph costs beyond it is
+// measured against this. Nothing is checked or counted. Valid while graph and stream live.
+struct BareLaunch {
+  int (*call)(void* graph, void* stream) = nullptr;
+  void* graph = nullptr;
+  void* stream = nullptr;
+  int operator()() const { return call(graph, stream); }  // 0: launched
 };
 
 class Device {
@@ -205,12 +243,16 @@ class Device {
   // The same with a deadline; kDeadlineExceeded leaves the work running.
   absl::Status SynchronizeBy(Stream& stream, std::chrono::steady_clock::time_point deadline);
   absl::StatusOr<std::unique_ptr<Event>> CreateEvent();
-  // Marks what the stream was given so far; a later Record moves the mark. Not during capture.
+  // Marks what the stream was given so far; a later Record moves the mark. On a stream that is
+  // capturing it marks a place in that capture, for Wait alone and until the capture ends.
   absl::Status Record(Event& event, Stream& stream);
   // What the stream is given from now on starts after the work marked now. An event never recorded
-  // marks nothing. Not during capture.
+  // marks nothing. An event recorded in a capture draws the stream into that capture: a side
+  // stream, which has to be joined (recorded, and waited for by the stream that began) before the
+  // end. A stream that is capturing cannot wait for an event from outside its capture.
   absl::Status Wait(Stream& stream, Event& event);
-  // Waits on the host until the marked work is done; kDeadlineExceeded leaves it running.
+  // Waits on the host until the marked work is done; kDeadlineExceeded leaves it running. Not by a
+  // thread that is capturing.
   absl::Status SynchronizeBy(Event& event, std::chrono::steady_clock::time_point deadline);
 
   // Asynchronous unless said otherwise; recorded instead of run if the stream is capturing.
@@ -240,10 +282,16 @@ class Device {
   absl::Status Gemm(Stream& stream, const GemmPlan& plan, const GemmOperands& operands);
 
   // -- Graphs
-  // ------------------------------------------------------------------------------------------ Work
-  // enqueued to `stream` from now on is recorded. One capture a stream; thread-local.
-  absl::Status BeginCapture(Stream& stream);
-  // Ends it, in success or failure: the stream is usable again either way.
+  // ------------------------------------------------------------------------------------------
+  // Work enqueued to `stream`, and to streams that wait for its events, is recorded from now on.
+  // One capture a stream, kBusy otherwise. Until the end the calling thread allocates nothing here
+  // (CreateChunk, AllocateHost) and waits for nothing (Synchronize): kUncapturable naming the call,
+  // and the capture is spoiled. Other threads go on as they like.
+  absl::Status BeginCapture(Stream& stream, LegacyStream legacy = LegacyStream::kRefuse);
+  // Ends it, in success or failure: the streams are usable again either way. kUncapturable for a
+  // spoiled capture, naming the call where it is known, and for work that was never joined, naming
+  // the streams and their last operations. On the thread that began it, and with the stream that
+  // began it; kInvalidArgument otherwise, and the capture goes on.
   absl::StatusOr<std::unique_ptr<CapturedGraph>> EndCapture(Stream& stream);
   // A graph made by somebody else, to be read and no more: a CUgraph (or cudaGraph_t) of this
   // device, which must outlive the result and is not owned. A host device takes a CapturedGraph* of
@@ -258,7 +306,16 @@ class Device {
   absl::StatusOr<std::unique_ptr<ExecutableGraph>> Instantiate(const CapturedGraph& graph);
   // Asynchronous, and nothing is checked: see graphs/ for the guard. `graph` must live until it has
   // run.
-  absl::Status LaunchGraph(Stream& stream, ExecutableGraph& graph);
+  absl::Status LaunchGraph(Stream& stream, ExecutableGraph& graph) {
+    HOLDFAST_RETURN_IF_ERROR(calls_.Enter(Call::kLaunchGraph));
+    absl::Status status = DoLaunchGraph(stream, graph);
+    if (status.ok()) calls_.Succeeded(Call::kLaunchGraph);
+    return status;
+  }
+  // For benchmarks. Both objects are this device's.
+  BareLaunch GetBareLaunch(Stream& stream, ExecutableGraph& graph) {
+    return DoGetBareLaunch(stream, graph);
+  }
 
  protected:
   Device() = default;
@@ -266,6 +323,7 @@ class Device {
 
  private:
   friend class HostBuffer;
+  friend class Stream;
 
   virtual absl::StatusOr<AddressRange> DoReserveAddress(std::uint64_t bytes,
                                                         DeviceAddress hint) = 0;
@@ -302,17 +360,19 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<GemmPlan>> DoPlanGemm(const GemmSpec& spec) = 0;
   virtual absl::Status DoGemm(Stream& stream, const GemmPlan& plan,
                               const GemmOperands& operands) = 0;
-  virtual absl::Status DoBeginCapture(Stream& stream) = 0;
+  virtual absl::Status DoBeginCapture(Stream& stream, LegacyStream legacy) = 0;
   virtual absl::StatusOr<std::unique_ptr<CapturedGraph>> DoEndCapture(Stream& stream) = 0;
   virtual absl::StatusOr<std::unique_ptr<CapturedGraph>> DoAdoptGraph(void* graph) = 0;
   virtual absl::Status DoRebaseTensorMap(void* map, DeviceAddress address) const;
   virtual absl::StatusOr<std::unique_ptr<ExecutableGraph>> DoInstantiate(
       const CapturedGraph& graph) = 0;
   virtual absl::Status DoLaunchGraph(Stream& stream, ExecutableGraph& graph) = 0;
+  virtual BareLaunch DoGetBareLaunch(Stream& stream, ExecutableGraph& graph) = 0;
 
   DeviceInfo info_;
   CallTable calls_;
   RangeSet freed_;  // reservations and host buffers that were given back
+  CaptureWatch captures_;
   // Where each live mapping begins: one Unmap may end several, and each is counted.
   std::mutex mapping_lock_;
   std::set<DeviceAddress> mapping_bases_;

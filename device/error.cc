@@ -32,7 +32,9 @@ absl::StatusCode CodeOf(ErrorKind kind) {
     case ErrorKind::kUndefinedContents:
     case ErrorKind::kPlanMismatch:
     case ErrorKind::kForeignPointer:
-    case ErrorKind::kUnauditable: return absl::StatusCode::kFailedPrecondition;
+    case ErrorKind::kUnauditable:
+    case ErrorKind::kUncapturable:
+    case ErrorKind::kClosed: return absl::StatusCode::kFailedPrecondition;
     case ErrorKind::kBusy: return absl::StatusCode::kAborted;
     case ErrorKind::kDeadlineExceeded: return absl::StatusCode::kDeadlineExceeded;
     case ErrorKind::kCorrupted:
@@ -92,6 +94,8 @@ const char* ErrorKindName(ErrorKind kind) {
     case ErrorKind::kUnauditable: return "unauditable";
     case ErrorKind::kCorrupted: return "corrupted";
     case ErrorKind::kMisplaced: return "misplaced";
+    case ErrorKind::kUncapturable: return "not capturable";
+    case ErrorKind::kClosed: return "closed";
     case ErrorKind::kHeld: return "held";
     case ErrorKind::kStale: return "stale";
     case ErrorKind::kDriver: return "driver";

@@ -36,6 +36,9 @@ enum class ErrorKind {
   kUnauditable,        // a node whose pointers cannot be read
   kCorrupted,          // contents or a file are not what they must be
   kMisplaced,          // contents are intact, but another piece's
+  kUncapturable,       // a capture met what it cannot hold: an allocation, a wait, the legacy
+                       // stream, work that never joined; `call` names it where known
+  kClosed,             // used after it was closed
   kHeld,               // somebody else refers to these pages and cannot let go
   kStale,              // refers to pages that were replaced since
   kDriver,             // a device call failed

@@ -25,6 +25,9 @@ struct LaunchShape {
   Dim3 grid;
   Dim3 block;
   std::uint32_t shared_bytes = 0;  // dynamic shared memory per block
+  // May start before the kernel ahead of it in its stream has ended (programmatic dependent
+  // launch): the CUDA twin waits for it by itself before it reads what that one wrote.
+  bool programmatic = false;
 };
 
 struct Op {

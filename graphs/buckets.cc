@@ -1,6 +1,7 @@
 #include "graphs/buckets.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "device/error.h"
@@ -20,6 +21,29 @@ absl::Status CheckLimit(int limit) {
   return absl::OkStatus();
 }
 
+// The field's sizes that are no larger than `limit`, ascending.
+std::vector<int> RuleSizes(int limit) {
+  std::vector<int> sizes;
+  for (int size : {1, 2, 4}) {
+    if (size <= limit) sizes.push_back(size);
+  }
+  for (int size = 8; size <= limit; size += size < 256 ? 8 : 16) sizes.push_back(size);
+  return sizes;
+}
+
+// Rounded up to whole lots of `multiple` rows; what is then above `limit` or there already is left
+// out.
+std::vector<int> InLots(const std::vector<int>& sizes, std::int64_t multiple, int limit) {
+  std::vector<int> lots;
+  for (const int size : sizes) {
+    const std::int64_t whole = (size + multiple - 1) / multiple * multiple;
+    if (whole <= limit && (lots.empty() || lots.back() != whole)) {
+      lots.push_back(static_cast<int>(whole));
+    }
+  }
+  return lots;
+}
+
 }  // namespace
 
 BucketList::BucketList(std::vector<int> ascending) : sizes_(std::move(ascending)) {
@@ -36,14 +60,27 @@ absl::StatusOr<BucketList> BucketList::Default(int limit, int multiple) {
   if (multiple < 1 || multiple > limit) {
     return Invalid("bucket multiple", absl::StrCat(multiple, " is not in [1, ", limit, "]"));
   }
-  std::vector<int> sizes;
-  const auto add = [&](int size) {
-    const int whole = (size + multiple - 1) / multiple * multiple;
-    if (whole <= limit && (sizes.empty() || whole > sizes.back())) sizes.push_back(whole);
-  };
-  for (int size : {1, 2, 4}) add(size);
-  for (int size = 8; size <= limit; size += size < 256 ? 8 : 16) add(size);
-  add(limit);
+  std::vector<int> sizes = InLots(RuleSizes(limit), multiple, limit);
+  if (limit % multiple == 0 && sizes.back() != limit) sizes.push_back(limit);
+  return BucketList(std::move(sizes));
+}
+
+absl::StatusOr<BucketList> BucketList::ForSequences(int max_sequences, int speculative_tokens,
+                                                    int max_tokens) {
+  constexpr int kMost = 512;
+  if (max_sequences < 1) return Invalid("max_sequences", absl::StrCat(max_sequences, " < 1"));
+  if (speculative_tokens < 0) {
+    return Invalid("speculative_tokens", absl::StrCat(speculative_tokens, " is negative"));
+  }
+  if (max_tokens < 1) return Invalid("max_tokens", absl::StrCat(max_tokens, " < 1"));
+  const std::int64_t tokens = std::int64_t{1} + speculative_tokens;  // of a sequence, a step
+  const auto limit =
+      static_cast<int>(std::min<std::int64_t>({2 * tokens * max_sequences, kMost, max_tokens}));
+  std::vector<int> sizes = InLots(RuleSizes(limit), tokens, limit);
+  if (sizes.empty()) {
+    return Invalid("max_tokens",
+                   absl::StrCat("one sequence of ", tokens, " tokens is above ", limit));
+  }
   return BucketList(std::move(sizes));
 }
 

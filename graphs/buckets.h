@@ -20,6 +20,13 @@ class BucketList {
   // each size is rounded up to it, and what is then above the limit is dropped. kInvalidArgument
   // unless 1 <= multiple <= limit <= kLargestBucket.
   static absl::StatusOr<BucketList> Default(int limit, int multiple = 1);
+  // The same for an engine of at most `max_sequences` sequences that each bring 1 +
+  // `speculative_tokens` tokens a step: up to twice a full step, but no more than 512 nor than
+  // `max_tokens`; with speculation each size is rounded up to whole sequences, and what is then
+  // above the maximum is dropped. kInvalidArgument naming the argument unless max_sequences >= 1,
+  // speculative_tokens >= 0, max_tokens >= 1, and a bucket is left.
+  static absl::StatusOr<BucketList> ForSequences(int max_sequences, int speculative_tokens,
+                                                 int max_tokens);
   // The user's own list. kInvalidArgument naming the entry for an empty list, zero, negative or
   // repeated sizes, or one above `limit`. Order does not matter.
   static absl::StatusOr<BucketList> Of(std::vector<int> sizes, int limit);

@@ -35,8 +35,10 @@ absl::Status RunPlanned(Lane& lane, const std::string& name, const Step& step,
                         const CaptureOptions& options) {
   Arena& arena = lane.arena();
   ScratchSession scratch = ServeScratch(arena, name, options);
-  StepContext context(arena.device(), lane.stream(), ArenaView(arena, options.shift), scratch);
+  StepContext context(arena.device(), lane.stream(), ArenaView(arena, options.shift), scratch,
+                      &lane.sides());
   HOLDFAST_RETURN_IF_ERROR(CallStep(name, step, context));
+  HOLDFAST_RETURN_IF_ERROR(Annotate(context.CheckJoined(), name));
   return Annotate(scratch.Finish(), name);
 }
 
@@ -57,8 +59,10 @@ absl::StatusOr<std::unique_ptr<CapturedGraph>> CaptureAdmitted(Lane& lane, const
                                                                const Step& step,
                                                                const CaptureOptions& options) {
   HOLDFAST_RETURN_IF_ERROR(CheckScratch(lane.arena(), name, options));
-  Device& device = lane.arena().device();
-  HOLDFAST_RETURN_IF_ERROR(Annotate(device.BeginCapture(lane.stream()), name));
+  HOLDFAST_ASSIGN_OR_RETURN(const Lane::Turn turn, lane.TakeTurn(name));
+  Device& device = lane.device();
+  HOLDFAST_RETURN_IF_ERROR(
+      Annotate(device.BeginCapture(lane.stream(), options.legacy_stream), name));
   const absl::Status ran = RunPlanned(lane, name, step, options);
   // Always, so that the stream is usable again; what was recorded by a failed step goes away here.
   absl::StatusOr<std::unique_ptr<CapturedGraph>> captured = device.EndCapture(lane.stream());
@@ -87,7 +91,11 @@ absl::Status RunEager(Lane& lane, const std::string& name, const Step& step,
   if (!pass.ok()) return Annotate(pass.status(), name);
   // Nobody knows yet which spans the step touches.
   HOLDFAST_RETURN_IF_ERROR(Annotate(arena.CheckReady(arena.tags()), name));
-  return RunPlanned(lane, name, step, options);
+  HOLDFAST_ASSIGN_OR_RETURN(const Lane::Turn turn, lane.TakeTurn(name));
+  const absl::Status ran = RunPlanned(lane, name, step, options);
+  // What a failed step left on side streams was perhaps never joined: nothing later waits for it.
+  if (!ran.ok()) lane.sides().Synchronize().IgnoreError();
+  return ran;
 }
 
 }  // namespace holdfast

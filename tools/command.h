@@ -28,18 +28,17 @@ struct Command {
 // Each adds its subcommand to `parent`, which outlives the command.
 Command AddAuditCommand(CLI::App& parent);
 Command AddBenchCommand(CLI::App& parent);
+Command AddFailuresCommand(CLI::App& parent);
 Command AddRunCommand(CLI::App& parent);
 Command AddScribbleCommand(CLI::App& parent);
 Command AddSizeCommand(CLI::App& parent);
-Command AddBenchCommand(CLI::App& parent);
-Command AddFailuresCommand(CLI::App& parent);
 Command AddSoakCommand(CLI::App& parent);
-
-// Below `bench`.
-Command AddBenchSleepCommand(CLI::App& parent);
 
 // Below `holdfast bench`.
 Command AddBenchAuditCommand(CLI::App& parent);
+Command AddBenchCaptureCommand(CLI::App& parent);
+Command AddBenchReplayCommand(CLI::App& parent);
+Command AddBenchSleepCommand(CLI::App& parent);
 
 }  // namespace holdfast
 

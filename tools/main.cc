@@ -32,14 +32,8 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", HOLDFAST_VERSION);
   app.require_subcommand(1);
   const std::vector<Command> commands = {
-      AddAuditCommand(app),
-      AddBenchCommand(app),
-      AddRunCommand(app),
-      AddBenchCommand(app),
-      AddFailuresCommand(app),
-      AddScribbleCommand(app),
-      AddSizeCommand(app),
-      AddSoakCommand(app),
+      AddRunCommand(app),      AddAuditCommand(app), AddBenchCommand(app), AddFailuresCommand(app),
+      AddScribbleCommand(app), AddSizeCommand(app),  AddSoakCommand(app),
   };
   try {
     app.parse(argc, argv);

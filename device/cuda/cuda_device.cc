@@ -151,15 +151,11 @@ class CudaDevice final : public Device {
   }
   absl::Status DoRecord(Event& event, Stream& stream) override {
     HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
-    HOLDFAST_RETURN_IF_ERROR(AsCuda(stream).RefuseInCapture("an event"));
-    return ToStatus(cudaEventRecord(AsCuda(event).get(), AsCuda(stream).get()), "cudaEventRecord",
-                    {.object = stream.name()});
+    return AsCuda(stream).Record(AsCuda(event));
   }
   absl::Status DoWait(Stream& stream, Event& event) override {
     HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
-    HOLDFAST_RETURN_IF_ERROR(AsCuda(stream).RefuseInCapture("a wait for an event"));
-    return ToStatus(cudaStreamWaitEvent(AsCuda(stream).get(), AsCuda(event).get(), 0),
-                    "cudaStreamWaitEvent", {.object = stream.name()});
+    return AsCuda(stream).Wait(AsCuda(event));
   }
   absl::Status DoSynchronizeEvent(Event& event,
                                   std::chrono::steady_clock::time_point deadline) override {
@@ -192,9 +188,9 @@ class CudaDevice final : public Device {
     return gemm_.Run(plan, operands, AsCuda(stream).get());
   }
 
-  absl::Status DoBeginCapture(Stream& stream) override {
+  absl::Status DoBeginCapture(Stream& stream, LegacyStream legacy) override {
     HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
-    return AsCuda(stream).BeginCapture();
+    return AsCuda(stream).BeginCapture(legacy);
   }
   absl::StatusOr<std::unique_ptr<CapturedGraph>> DoEndCapture(Stream& stream) override {
     HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
@@ -216,10 +212,22 @@ class CudaDevice final : public Device {
   absl::Status DoLaunchGraph(Stream& stream, ExecutableGraph& graph) override {
     HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
     HOLDFAST_RETURN_IF_ERROR(AsCuda(stream).RefuseInCapture("a graph launch"));
-    const cudaError_t code =
-        cudaGraphLaunch(static_cast<CudaExecutableGraph&>(graph).get(), AsCuda(stream).get());
-    if (code == cudaSuccess) return absl::OkStatus();
-    return ToStatus(code, "cudaGraphLaunch", {.object = stream.name()});
+    const CUresult code = context_->driver().GraphLaunch(
+        static_cast<CudaExecutableGraph&>(graph).get(), AsCuda(stream).get());
+    if (code == CUDA_SUCCESS) [[likely]]
+      return absl::OkStatus();
+    return ToStatus(code, "cuGraphLaunch", {.object = stream.name()});
+  }
+  BareLaunch DoGetBareLaunch(Stream& stream, ExecutableGraph& graph) override {
+    // LoadDriver has succeeded: it opened this device.
+    const auto launch = [](void* executable, void* to) {
+      static const auto call = (*LoadDriver())->GraphLaunch;
+      return static_cast<int>(
+          call(static_cast<CUgraphExec>(executable), static_cast<CUstream>(to)));
+    };
+    return {.call = launch,
+            .graph = static_cast<CudaExecutableGraph&>(graph).get(),
+            .stream = AsCuda(stream).get()};
   }
 
   // Destroyed in reverse order: the context last.

@@ -29,6 +29,12 @@ bool IsContextLost(int code) {
   }
 }
 
+// The driver's answers to what a capture cannot hold: numbers in a row.
+bool IsCaptureError(int code) {
+  return code >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+         code <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
+
 absl::Status Make(int code, const std::string& text, const char* call, const CallContext& context) {
   ErrorKind kind = ErrorKind::kDriver;
   if (IsContextLost(code)) {
@@ -39,6 +45,8 @@ absl::Status Make(int code, const std::string& text, const char* call, const Cal
     kind = ErrorKind::kInvalidArgument;
   } else if (code == CUDA_ERROR_NOT_SUPPORTED) {
     kind = ErrorKind::kUnsupported;
+  } else if (IsCaptureError(code)) {
+    kind = ErrorKind::kUncapturable;
   }
   return MakeError({.kind = kind,
                     .object = context.object,

@@ -2,8 +2,8 @@
 //
 // The driver and the runtime share their numbers. Codes after which the context cannot be used
 // become kDeviceLost whatever the call; "out of memory" becomes kOutOfMemory unless the caller says
-// what else is scarce; "invalid value" becomes kInvalidArgument, "not supported" kUnsupported; the
-// rest is kDriver.
+// what else is scarce; "invalid value" becomes kInvalidArgument, "not supported" kUnsupported; what
+// the driver refuses because of a capture kUncapturable; the rest is kDriver.
 #ifndef HOLDFAST_DEVICE_CUDA_CUDA_ERROR_H_
 #define HOLDFAST_DEVICE_CUDA_CUDA_ERROR_H_
 

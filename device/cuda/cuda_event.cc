@@ -20,6 +20,10 @@ CudaEvent::~CudaEvent() {
 }
 
 absl::Status CudaEvent::WaitUntil(std::chrono::steady_clock::time_point deadline) {
+  if (capture() != nullptr) {
+    return MakeError({.kind = ErrorKind::kUncapturable, .object = "event", .call = "synchronize"},
+                     "the event marks a place in a capture");
+  }
   const RelaxedCaptureScope relaxed;
   if (deadline == std::chrono::steady_clock::time_point::max()) {
     return ToStatus(cudaEventSynchronize(event_), "cudaEventSynchronize", {.object = "event"});

@@ -6,9 +6,12 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "device/cuda/cuda_capture.h"
 #include "device/cuda/cuda_context.h"
 #include "device/device.h"
 
@@ -21,7 +24,16 @@ class CudaEvent final : public Event {
   ~CudaEvent() override;
 
   cudaEvent_t get() const { return event_; }
-  // kDeadlineExceeded leaves the marked work running.
+  // The capture it was last recorded in; null if in none.
+  void set_capture(std::shared_ptr<CudaCapture> capture) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    capture_ = std::move(capture);
+  }
+  std::shared_ptr<CudaCapture> capture() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return capture_;
+  }
+  // kDeadlineExceeded leaves the marked work running; kUncapturable for a mark in a capture.
   absl::Status WaitUntil(std::chrono::steady_clock::time_point deadline);
 
  private:
@@ -29,6 +41,8 @@ class CudaEvent final : public Event {
 
   const CudaContext* context_;
   cudaEvent_t event_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<CudaCapture> capture_;  // guarded by mutex_
 };
 
 inline CudaEvent& AsCuda(Event& event) { return static_cast<CudaEvent&>(event); }

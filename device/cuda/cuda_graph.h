@@ -35,7 +35,8 @@ class CudaCapturedGraph final : public CapturedGraph {
 // Owns the executable. Must live until its launches have run.
 class CudaExecutableGraph final : public ExecutableGraph {
  public:
-  // Instantiates and uploads, waiting for the upload on `upload_stream` (idle, not capturing).
+  // Loads its kernels' code, instantiates and uploads, waiting for the upload on `upload_stream`
+  // (idle, not capturing).
   static absl::StatusOr<std::unique_ptr<CudaExecutableGraph>> Create(const CudaContext* context,
                                                                      cudaGraph_t graph,
                                                                      CudaStream& upload_stream);

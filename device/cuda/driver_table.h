@@ -52,7 +52,12 @@ namespace holdfast {
   X(FuncGetParamInfo, 12040)             \
   X(FuncGetName, 12030)                  \
   X(KernelGetParamInfo, 12040)           \
-  X(KernelGetName, 12030)
+  X(KernelGetName, 12030)              \
+  X(KernelGetFunction, 12000)           \
+  X(FuncIsLoaded, 12040)                \
+  X(FuncLoad, 12040)                    \
+  X(StreamGetCaptureInfo, 12030)        \
+  X(GraphLaunch, 10000)
 
 // What a driver may lack: null then, and what needs it says so.
 #define HOLDFAST_OPTIONAL_DRIVER_FUNCTIONS(X) \

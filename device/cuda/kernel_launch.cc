@@ -84,10 +84,18 @@ absl::Status KernelLauncher::Launch(cudaStream_t stream, const std::string& name
     }
   }
   void* arguments[] = {const_cast<void*>(params)};
-  return ToStatus(cudaLaunchKernel(function, dim3(shape.grid.x, shape.grid.y, shape.grid.z),
-                                   dim3(shape.block.x, shape.block.y, shape.block.z), arguments,
-                                   shape.shared_bytes, stream),
-                  "cudaLaunchKernel", {.object = name});
+  cudaLaunchAttribute programmatic = {};
+  programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  programmatic.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(shape.grid.x, shape.grid.y, shape.grid.z);
+  config.blockDim = dim3(shape.block.x, shape.block.y, shape.block.z);
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = stream;
+  config.attrs = &programmatic;
+  config.numAttrs = shape.programmatic ? 1 : 0;
+  return ToStatus(cudaLaunchKernelExC(&config, function, arguments), "cudaLaunchKernelExC",
+                  {.object = name});
 }
 
 }  // namespace holdfast

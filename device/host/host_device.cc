@@ -21,28 +21,28 @@
 namespace holdfast {
 namespace {
 
-using Nodes = std::shared_ptr<const std::vector<Work>>;
+using Recorded = std::shared_ptr<const RecordedGraph>;
 
 // The captured graphs of this process, by address: what AdoptGraph may be given.
 class GraphRegistry {
  public:
-  void Add(const void* graph, Nodes nodes) {
+  void Add(const void* graph, Recorded graph_of) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    nodes_[graph] = std::move(nodes);
+    graphs_[graph] = std::move(graph_of);
   }
   void Remove(const void* graph) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    nodes_.erase(graph);
+    graphs_.erase(graph);
   }
-  Nodes Find(const void* graph) const {
+  Recorded Find(const void* graph) const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = nodes_.find(graph);
-    return found == nodes_.end() ? nullptr : found->second;
+    const auto found = graphs_.find(graph);
+    return found == graphs_.end() ? nullptr : found->second;
   }
 
  private:
   mutable std::mutex mutex_;
-  std::map<const void*, Nodes> nodes_;
+  std::map<const void*, Recorded> graphs_;
 };
 
 // Never destroyed: graphs may outlive static objects.
@@ -53,31 +53,34 @@ GraphRegistry& LiveGraphs() {
 
 class HostCapturedGraph final : public CapturedGraph {
  public:
-  explicit HostCapturedGraph(Nodes nodes) : nodes_(std::move(nodes)) {
-    LiveGraphs().Add(this, nodes_);
+  explicit HostCapturedGraph(Recorded graph) : graph_(std::move(graph)) {
+    LiveGraphs().Add(this, graph_);
   }
   ~HostCapturedGraph() override { LiveGraphs().Remove(this); }
-  const Nodes& nodes() const { return nodes_; }
+  const RecordedGraph& graph() const { return *graph_; }
 
   absl::StatusOr<GraphView> View() const override {
     GraphView view;
-    for (const Work& node : *nodes_) view.nodes.push_back(ViewOf(node));
-    // One stream was captured: each node follows the one before.
-    for (std::size_t i = 1; i < nodes_->size(); ++i) view.edges.emplace_back(i - 1, i);
+    for (const Work& node : graph_->nodes) view.nodes.push_back(ViewOf(node));
+    view.edges = graph_->edges;
     return view;
   }
 
  private:
-  Nodes nodes_;
+  Recorded graph_;
 };
 
 class HostExecutableGraph final : public ExecutableGraph {
  public:
-  explicit HostExecutableGraph(Nodes nodes) : nodes_(std::move(nodes)) {}
-  const Nodes& nodes() const { return nodes_; }
+  explicit HostExecutableGraph(const RecordedGraph& graph) {
+    std::vector<Work> nodes;
+    for (const std::size_t node : graph.ReplayOrder()) nodes.push_back(graph.nodes[node]);
+    nodes_ = std::make_shared<const std::vector<Work>>(std::move(nodes));
+  }
+  const std::shared_ptr<const std::vector<Work>>& nodes() const { return nodes_; }
 
  private:
-  Nodes nodes_;
+  std::shared_ptr<const std::vector<Work>> nodes_;  // in the order of replay
 };
 
 absl::Status Foreign(const std::string& what) {
@@ -154,17 +157,19 @@ class HostDevice final : public Device {
   }
   absl::Status DoRecord(Event& event, Stream& stream) override {
     HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
-    const auto& marks = static_cast<HostEvent&>(event).marks();
-    return own->SubmitUncapturable(RecordWork{marks, marks->Record()}, "an event");
+    return own->Record(static_cast<HostEvent&>(event).marks());
   }
   absl::Status DoWait(Stream& stream, Event& event) override {
     HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
-    const auto& marks = static_cast<HostEvent&>(event).marks();
-    return own->SubmitUncapturable(WaitWork{marks, marks->recorded()}, "a wait for an event");
+    return own->Wait(static_cast<HostEvent&>(event).marks());
   }
   absl::Status DoSynchronizeEvent(Event& event,
                                   std::chrono::steady_clock::time_point deadline) override {
     const auto& marks = static_cast<HostEvent&>(event).marks();
+    if (marks->captured().capture != nullptr) {
+      return MakeError({.kind = ErrorKind::kUncapturable, .object = "event", .call = "synchronize"},
+                       "the event marks a place in a capture");
+    }
     if (!marks->WaitFor(marks->recorded(), deadline)) {
       return MakeError({.kind = ErrorKind::kDeadlineExceeded, .object = "event"},
                        "the work is still running");
@@ -231,27 +236,27 @@ class HostDevice final : public Device {
     return own->Submit(KernelWork{op.name, op.host, ParameterBytes(&params, sizeof(params))});
   }
 
-  absl::Status DoBeginCapture(Stream& stream) override {
+  absl::Status DoBeginCapture(Stream& stream, LegacyStream) override {
     HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
     return own->BeginCapture();
   }
   absl::StatusOr<std::unique_ptr<CapturedGraph>> DoEndCapture(Stream& stream) override {
     HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
-    HOLDFAST_ASSIGN_OR_RETURN(std::vector<Work> recorded, own->EndCapture());
+    HOLDFAST_ASSIGN_OR_RETURN(RecordedGraph recorded, own->EndCapture());
     return std::make_unique<HostCapturedGraph>(
-        std::make_shared<const std::vector<Work>>(std::move(recorded)));
+        std::make_shared<const RecordedGraph>(std::move(recorded)));
   }
   absl::StatusOr<std::unique_ptr<CapturedGraph>> DoAdoptGraph(void* graph) override {
-    Nodes nodes = LiveGraphs().Find(graph);
-    if (nodes == nullptr) return Foreign("graph");
-    return std::make_unique<HostCapturedGraph>(std::move(nodes));
+    Recorded recorded = LiveGraphs().Find(graph);
+    if (recorded == nullptr) return Foreign("graph");
+    return std::make_unique<HostCapturedGraph>(std::move(recorded));
   }
   absl::StatusOr<std::unique_ptr<ExecutableGraph>> DoInstantiate(
       const CapturedGraph& graph) override {
     HOLDFAST_RETURN_IF_ERROR(loss_.Check());
     const auto* own = dynamic_cast<const HostCapturedGraph*>(&graph);
     if (own == nullptr) return Foreign("graph");
-    for (const Work& node : *own->nodes()) {
+    for (const Work& node : own->graph().nodes) {
       if (const auto* copy = std::get_if<CopyView>(&node)) {
         HOLDFAST_RETURN_IF_ERROR(CheckCopy(*copy, kRecorded));
       } else if (const auto* fill = std::get_if<FillView>(&node)) {
@@ -259,14 +264,23 @@ class HostDevice final : public Device {
       }
     }
     HOLDFAST_RETURN_IF_ERROR(
-        memory_.TakeForDriver(own->nodes()->size() * costs_.node_bytes, "instantiate"));
-    return std::make_unique<HostExecutableGraph>(own->nodes());
+        memory_.TakeForDriver(own->graph().nodes.size() * costs_.node_bytes, "instantiate"));
+    return std::make_unique<HostExecutableGraph>(own->graph());
   }
   absl::Status DoLaunchGraph(Stream& stream, ExecutableGraph& graph) override {
     HOLDFAST_ASSIGN_OR_RETURN(HostStream * own, Own(stream));
     const auto* executable = dynamic_cast<const HostExecutableGraph*>(&graph);
     if (executable == nullptr) return Foreign("graph");
     return own->SubmitUncapturable(GraphWork{executable->nodes()}, "graph launch");
+  }
+  BareLaunch DoGetBareLaunch(Stream& stream, ExecutableGraph& graph) override {
+    const auto launch = [](void* executable, void* to) {
+      const Work work = GraphWork{static_cast<HostExecutableGraph*>(executable)->nodes()};
+      return static_cast<HostStream*>(to)->Submit(work).ok() ? 0 : 1;
+    };
+    return {.call = launch,
+            .graph = static_cast<HostExecutableGraph*>(&graph),
+            .stream = static_cast<HostStream*>(&stream)};
   }
 
   absl::StatusOr<HostStream*> Own(Stream& stream) const {

@@ -1,12 +1,24 @@
 #include "device/host/host_event.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace holdfast {
 
 std::uint64_t EventMarks::Record() {
   std::lock_guard<std::mutex> lock(mutex_);
+  captured_ = {};
   return ++recorded_;
+}
+
+void EventMarks::RecordCaptured(CapturedMark mark) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  captured_ = std::move(mark);
+}
+
+CapturedMark EventMarks::captured() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return captured_;
 }
 
 std::uint64_t EventMarks::recorded() const {

@@ -7,16 +7,28 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "device/device.h"
 
 namespace holdfast {
+
+class HostCapture;
+
+// A place in a capture: what follows the event follows these nodes.
+struct CapturedMark {
+  std::shared_ptr<HostCapture> capture;  // null: the event was last recorded outside any
+  std::vector<std::size_t> frontier;
+};
 
 // Shared by the event and by queued work, which may outlive it. Thread-safe.
 class EventMarks {
  public:
   // A new record; later waits are for this one.
   std::uint64_t Record();
+  // A new record inside a capture: nothing runs, and only Wait may ask for it.
+  void RecordCaptured(CapturedMark mark);
+  CapturedMark captured() const;
   std::uint64_t recorded() const;
   // Record `mark`, and so every earlier one, has run.
   void Reach(std::uint64_t mark);
@@ -28,6 +40,7 @@ class EventMarks {
   mutable std::condition_variable reached_cv_;
   std::uint64_t recorded_ = 0;
   std::uint64_t reached_ = 0;
+  CapturedMark captured_;
 };
 
 class HostEvent final : public Event {

@@ -10,6 +10,7 @@ HostStream::HostStream(std::string name, HostMemory& memory, DeviceLoss& loss)
 HostStream::~HostStream() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (Capturing()) capture_->Spoil(name(), "the end of a stream").IgnoreError();
     stopping_ = true;
     work_arrived_.notify_one();
   }
@@ -19,19 +20,53 @@ HostStream::~HostStream() {
 absl::Status HostStream::Submit(Work work) {
   HOLDFAST_RETURN_IF_ERROR(loss_.Check());
   std::lock_guard<std::mutex> lock(mutex_);
-  switch (mode_) {
-    case Mode::kNormal: Enqueue(std::move(work)); break;
-    case Mode::kRecording: recorded_.push_back(std::move(work)); break;
-    case Mode::kInvalidated: return RefuseInCapture("more work");
-  }
+  if (Capturing()) return capture_->Append(name(), frontier_, std::move(work));
+  Enqueue(std::move(work));
   return absl::OkStatus();
 }
 
 absl::Status HostStream::SubmitUncapturable(Work work, const std::string& what) {
   HOLDFAST_RETURN_IF_ERROR(loss_.Check());
   std::lock_guard<std::mutex> lock(mutex_);
-  if (mode_ != Mode::kNormal) return RefuseInCapture(what);
+  if (Capturing()) return capture_->Spoil(name(), what);
   Enqueue(std::move(work));
+  return absl::OkStatus();
+}
+
+absl::Status HostStream::Record(const std::shared_ptr<EventMarks>& marks) {
+  HOLDFAST_RETURN_IF_ERROR(loss_.Check());
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (Capturing()) {
+    marks->RecordCaptured({.capture = capture_, .frontier = frontier_});
+  } else {
+    Enqueue(RecordWork{marks, marks->Record()});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HostStream::Wait(const std::shared_ptr<EventMarks>& marks) {
+  HOLDFAST_RETURN_IF_ERROR(loss_.Check());
+  const CapturedMark mark = marks->captured();
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (mark.capture == nullptr) {
+    if (Capturing()) return capture_->Spoil(name(), "a wait for an event outside the capture");
+    Enqueue(WaitWork{marks, marks->recorded()});
+    return absl::OkStatus();
+  }
+  if (Capturing() && capture_ != mark.capture) {
+    mark.capture->Spoil(name(), "a wait of a stream in another capture").IgnoreError();
+    return capture_->Spoil(name(), "a wait for an event of another capture");
+  }
+  if (mark.capture->ended()) {
+    return MakeError({.kind = ErrorKind::kUncapturable, .object = name(), .call = "wait event"},
+                     "the event marks a place in a capture that has ended");
+  }
+  if (!Capturing()) {  // drawn in
+    capture_ = mark.capture;
+    began_ = false;
+    frontier_.clear();
+  }
+  HostCapture::Merge(frontier_, mark.frontier);
   return absl::OkStatus();
 }
 
@@ -41,18 +76,9 @@ void HostStream::Enqueue(Work work) {
   work_arrived_.notify_one();
 }
 
-absl::Status HostStream::RefuseInCapture(const std::string& what) {
-  if (mode_ == Mode::kRecording) {
-    mode_ = Mode::kInvalidated;
-    invalidated_by_ = what;
-  }
-  return MakeError({.kind = ErrorKind::kInvalidArgument, .object = name()},
-                   what + " on a stream whose capture it cannot be part of");
-}
-
 absl::Status HostStream::WaitUntil(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (mode_ != Mode::kNormal) return RefuseInCapture("synchronize");
+  if (Capturing()) return capture_->Spoil(name(), "synchronize");
   const std::uint64_t target = enqueued_;
   const auto done = [this, target] { return finished_ >= target; };
   // The clock cannot add to the latest time point without wrapping.
@@ -67,33 +93,32 @@ absl::Status HostStream::WaitUntil(std::chrono::steady_clock::time_point deadlin
 
 bool HostStream::IsCapturing() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return mode_ != Mode::kNormal;
+  return Capturing();
 }
 
 absl::Status HostStream::BeginCapture() {
   HOLDFAST_RETURN_IF_ERROR(loss_.Check());
   std::lock_guard<std::mutex> lock(mutex_);
-  if (mode_ != Mode::kNormal) {
+  if (Capturing()) {
     return MakeError({.kind = ErrorKind::kBusy, .object = name()}, "the stream is capturing");
   }
-  mode_ = Mode::kRecording;
+  capture_ = std::make_shared<HostCapture>();
+  began_ = true;
+  frontier_.clear();
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Work>> HostStream::EndCapture() {
+absl::StatusOr<RecordedGraph> HostStream::EndCapture() {
   std::lock_guard<std::mutex> lock(mutex_);
-  const Mode mode = std::exchange(mode_, Mode::kNormal);
-  std::vector<Work> recorded = std::exchange(recorded_, {});
-  HOLDFAST_RETURN_IF_ERROR(loss_.Check());
-  switch (mode) {
-    case Mode::kRecording: return recorded;
-    case Mode::kInvalidated:
-      return MakeError({.kind = ErrorKind::kInvalidArgument, .object = name()},
-                       "the capture was invalidated by: " + invalidated_by_);
-    case Mode::kNormal: break;
+  if (!Capturing() || !began_) {
+    return MakeError(
+        {.kind = ErrorKind::kInvalidArgument, .object = name()},
+        Capturing() ? "another stream began the capture" : "the stream is not capturing");
   }
-  return MakeError({.kind = ErrorKind::kInvalidArgument, .object = name()},
-                   "the stream is not capturing");
+  const std::shared_ptr<HostCapture> capture = std::exchange(capture_, nullptr);
+  absl::StatusOr<RecordedGraph> graph = capture->End(name(), frontier_);
+  HOLDFAST_RETURN_IF_ERROR(loss_.Check());
+  return graph;
 }
 
 void HostStream::RunQueue() {

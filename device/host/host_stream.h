@@ -1,9 +1,6 @@
 // A stream of the host device: a queue, a worker thread that runs it in order, and a recorder.
 //
-//   normal  --BeginCapture-->  recording  --EndCapture-->  normal
-//                                  |  a call that cannot be recorded
-//                                  v
-//                              invalidated  --EndCapture (an error)-->  normal
+//   normal --BeginCapture, or a wait for an event of a capture--> capturing --its end--> normal
 //
 // The worker is an executor of the memory from the first work of a burst to its last: the windows
 // open and close once a burst. Whoever waited for the last work of a burst finds them closed.
@@ -14,14 +11,15 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "device/device.h"
+#include "device/host/host_capture.h"
 #include "device/host/work.h"
 
 namespace holdfast {
@@ -33,23 +31,27 @@ class HostStream final : public Stream {
 
   bool BelongsTo(const HostMemory& memory) const { return &memory_ == &memory; }
 
-  // Queues or records. Errors: device lost, capture invalidated.
+  // Queues or records. kDeviceLost; kUncapturable in a capture that is spoiled.
   absl::Status Submit(Work work);
-  // Work that no graph can hold: refused, and the capture invalidated, while recording.
+  // Work that no graph can hold: refused, and the capture spoiled, while capturing.
   absl::Status SubmitUncapturable(Work work, const std::string& what);
+  absl::Status Record(const std::shared_ptr<EventMarks>& marks);
+  // kUncapturable where one side is in a capture and the other is in none or in another; both
+  // captures are then spoiled.
+  absl::Status Wait(const std::shared_ptr<EventMarks>& marks);
   absl::Status WaitUntil(std::chrono::steady_clock::time_point deadline);
 
-  // True from BeginCapture to EndCapture, invalidated or not.
+  // True from the beginning of a capture it takes part in to that capture's end.
   bool IsCapturing() const;
   absl::Status BeginCapture();
-  absl::StatusOr<std::vector<Work>> EndCapture();
+  // kInvalidArgument if it did not begin one.
+  absl::StatusOr<RecordedGraph> EndCapture();
 
  private:
-  enum class Mode { kNormal, kRecording, kInvalidated };
-
   void RunQueue();
-  absl::Status RefuseInCapture(const std::string& what);  // mutex_ held
-  void Enqueue(Work work);                                // mutex_ held
+  // With mutex_ held:
+  bool Capturing() const { return capture_ != nullptr && !capture_->ended(); }
+  void Enqueue(Work work);
 
   HostMemory& memory_;
   DeviceLoss& loss_;
@@ -61,9 +63,9 @@ class HostStream final : public Stream {
   std::uint64_t enqueued_ = 0;
   std::uint64_t finished_ = 0;
   bool stopping_ = false;
-  Mode mode_ = Mode::kNormal;
-  std::vector<Work> recorded_;
-  std::string invalidated_by_;
+  std::shared_ptr<HostCapture> capture_;  // over once it has ended
+  bool began_ = false;                    // this stream began capture_
+  HostCapture::Frontier frontier_;        // what the next node of this stream follows
 
   std::thread worker_;  // last: it uses all of the above
 };

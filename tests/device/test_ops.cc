@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "tests/device/quantize_rows.h"
+
 namespace holdfast {
 namespace {
 
@@ -18,6 +20,8 @@ void SpinHost(const SpinParams& p) {
   while (std::chrono::steady_clock::now() < end) {
   }
 }
+
+void QuantizeRowsHost(const QuantizeRowsParams& p) { QuantizeRows(p); }
 
 }  // namespace
 
@@ -39,6 +43,12 @@ const Op& PeekOp() {
 }
 const Op& SpinOp() {
   static const Op op = MakeOp<SpinParams, SpinHost>("spin", HOLDFAST_CUDA_TWIN(SpinCuda));
+  return op;
+}
+
+const Op& QuantizeRowsOp() {
+  static const Op op = MakeOp<QuantizeRowsParams, QuantizeRowsHost>(
+      "quantize_rows", HOLDFAST_CUDA_TWIN(QuantizeRowsCuda));
   return op;
 }
 

@@ -1,3 +1,4 @@
+#include "tests/device/quantize_rows.h"
 #include "tests/device/test_ops.h"
 
 namespace holdfast {
@@ -37,6 +38,10 @@ __global__ void SpinKernel(SpinParams p) {
   }
 }
 
+__global__ void QuantizeRowsKernel(QuantizeRowsParams p) {
+  if (ThreadIndex() == 0) QuantizeRows(p);
+}
+
 }  // namespace
 
 const void* AddCuda() { return reinterpret_cast<const void*>(&AddKernel); }
@@ -44,5 +49,6 @@ const void* ScaleCuda() { return reinterpret_cast<const void*>(&ScaleKernel); }
 const void* PokeCuda() { return reinterpret_cast<const void*>(&PokeKernel); }
 const void* PeekCuda() { return reinterpret_cast<const void*>(&PeekKernel); }
 const void* SpinCuda() { return reinterpret_cast<const void*>(&SpinKernel); }
+const void* QuantizeRowsCuda() { return reinterpret_cast<const void*>(&QuantizeRowsKernel); }
 
 }  // namespace holdfast

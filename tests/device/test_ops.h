@@ -46,6 +46,21 @@ struct SpinParams {
 };
 const Op& SpinOp();
 
+// A batch under one dynamic scale, as a per-tensor quantisation has it: s = max |x| over the real
+// rows; out = round(127 x / s) s / 127 for those, 0 for pad rows; kv[slots[r]] = out[r][0] for
+// slots
+// >= 0. With pads_count the pad rows take part in everything: what a padded batch must not do.
+struct QuantizeRowsParams {
+  const float* x;             // (rows, width)
+  float* out;                 // (rows, width)
+  float* kv;                  // one float a slot
+  const std::int32_t* slots;  // (rows), -1 for none
+  const std::int32_t* real;   // one: how many rows are real
+  std::int32_t rows, width;
+  std::int32_t pads_count;
+};
+const Op& QuantizeRowsOp();
+
 // A launch of one thread for each of `count` elements.
 inline LaunchShape ShapeFor(std::int64_t count) {
   return {.grid = {static_cast<std::uint32_t>((count + 255) / 256)}, .block = {256}};
@@ -57,6 +72,7 @@ const void* ScaleCuda();
 const void* PokeCuda();
 const void* PeekCuda();
 const void* SpinCuda();
+const void* QuantizeRowsCuda();
 #endif
 
 }  // namespace holdfast

@@ -48,6 +48,33 @@ TEST(Buckets, FieldVectorOfLots) {
   }
 }
 
+TEST(Buckets, FieldVectorsBySequences) {
+  const auto sizes = [](int sequences, int speculative, int tokens) {
+    const auto list = BucketList::ForSequences(sequences, speculative, tokens);
+    EXPECT_OK(list);
+    return list.ok() ? list->sizes() : std::vector<int>{};
+  };
+  EXPECT_THAT(sizes(8, 0, 8192), ElementsAre(1, 2, 4, 8, 16));
+  EXPECT_EQ(sizes(256, 0, 8192).size(), 51u);
+  EXPECT_EQ(sizes(256, 0, 96).size(), 15u);
+  const std::vector<int> six = sizes(256, 5, 8192);
+  EXPECT_EQ(six.size(), 48u);
+  EXPECT_THAT(std::vector<int>(six.begin(), six.begin() + 10),
+              ElementsAre(6, 12, 18, 24, 36, 42, 48, 60, 66, 72));
+  for (const int size : six) {
+    EXPECT_EQ(size % 6, 0);
+    EXPECT_LE(size, 512);
+  }
+  EXPECT_EQ(sizes(std::numeric_limits<int>::max(), 0, 600).back(), 512);
+  EXPECT_THAT(BucketList::ForSequences(0, 0, 1), IsErrorKind(ErrorKind::kInvalidArgument));
+  EXPECT_THAT(BucketList::ForSequences(1, -1, 1), IsErrorKind(ErrorKind::kInvalidArgument));
+  EXPECT_THAT(BucketList::ForSequences(1, 0, 0), IsErrorKind(ErrorKind::kInvalidArgument));
+  EXPECT_THAT(BucketList::ForSequences(1, 7, 4), IsErrorKind(ErrorKind::kInvalidArgument))
+      << "one sequence does not fit";
+  EXPECT_THAT(BucketList::ForSequences(1, std::numeric_limits<int>::max(), 4),
+              IsErrorKind(ErrorKind::kInvalidArgument));
+}
+
 TEST(Buckets, FieldCase57DefaultNeverExceedsTheMaximumAndHoldsIt) {
   EXPECT_THAT(DefaultSizes(4), ElementsAre(1, 2, 4));
   EXPECT_THAT(DefaultSizes(700), AllOf(Each(Le(700)), Contains(700), Contains(688)));

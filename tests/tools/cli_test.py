@@ -51,7 +51,28 @@ def cases(model, device, scratch):
     }
     table.update(size_cases())
     table.update(sleep_cases(model, device, scratch))
+    replay = ["bench", "replay", "--device", device, "--launches", "50"]
+    torch = scratch / "torch.json"
+    torch.write_text('{"torch": "2", "rows": [{"nodes": 2, "p50_us": 4.5, "p99_us": 9.5}]}')
+    (scratch / "other.json").write_text('{"rows": [{"nodes": 2}]}')
+    small = ["bench", "capture", "--device", device, "--layers", "2", "--width", "16", "--largest", "16"]
+    table.update({
+        "bench-replay-json": (["bench", "replay", "--device", "host", "--launches", "9", "--nodes", "1", "--json",
+                               str(scratch / "replay.json")], 0, "overhead", "holdfast: "),
+        "bench-no-command": (["bench"], 2, "holdfast: ", "nodes"),
+        "bench-no-launches": (replay + ["--launches", "0"], 2, "--launches", "overhead"),
+        "bench-no-nodes": (replay + ["--nodes", "0"], 2, "--nodes", "overhead"),
+        "bench-torch-missing": (replay + ["--nodes", "1", "--torch", str(scratch / "no.json")], 2, "no.json", "nodes "),
+        "bench-torch-other": (replay + ["--nodes", "1", "--torch", str(scratch / "other.json")], 2, "other.json", "p50"),
+        "bench-capture": (small + ["--json", str(scratch / "capture.json")], 0, "5 buckets of a 2-layer step", "holdfast: "),
+        "bench-capture-layers": (["bench", "capture", "--device", device, "--layers", "0"], 2, "--layers", "buckets"),
+        "bench-capture-width": (["bench", "capture", "--device", device, "--width", "17"], 2, "--width", "buckets"),
+        "bench-capture-largest": (["bench", "capture", "--device", device, "--largest", "-1"], 2, "--largest",
+                                  "buckets"),
+    })
     if device == "host":
+        table["bench-replay-torch"] = (replay + ["--nodes", "2,5", "--torch", str(torch)], 0,
+                                       "PyTorch   4.500 /   9.500", "holdfast: ")
         table["capacity"] = (["run", "--model", model, "--device", "host", "--host-capacity", "30MiB"], 2,
                              "out of memory", "PASS")
     for fault in ("stale-pointer", "swap-chunks", "flip-bit", "lost-refresh", "early-unmap"):

@@ -12,6 +12,8 @@ Command AddBenchCommand(CLI::App& parent) {
   const auto commands = std::make_shared<std::vector<Command>>();
   commands->push_back(AddBenchSleepCommand(*parser));
   commands->push_back(AddBenchAuditCommand(*parser));
+  commands->push_back(AddBenchCaptureCommand(*parser));
+  commands->push_back(AddBenchReplayCommand(*parser));
   return {parser, [commands] {
             for (const Command& command : *commands) {
               if (command.parser->parsed()) return command.run();
