@@ -132,7 +132,7 @@ TEST(EngineLedgerTest, ANeighbourInTheProfilingWindowChangesNoLineAndNoPage) {
 TEST(EngineLedgerTest, TooLittleLeftByANeighbourIsAnErrorWithNumbers) {
   // Verifies: the other half of field case 30: where memory is really short, a clear error.
   const auto greedy = [](Device& device, const std::string& stage) {
-    if (stage != "sizing the KV cache") return;
+    if (stage != "profiling every bucket") return;
     const std::uint64_t g = device.info().granularity;
     ASSERT_OK(device.CreateChunk(device.Memory()->free_bytes / g * g));
   };
