@@ -38,8 +38,8 @@ struct GroupSpec {
   std::uint64_t extent_bytes = 0;  // address space: the most its spans may take together
   // Largest physical allocation; rounded up to the granularity.
   std::uint64_t chunk_bytes = 256 * kMiB;
-  // Its spans all have a refill hook (immutable or mutable contents that are dropped); means nothing
-  // for cache and scratch.
+  // Its spans all have a refill hook (immutable or mutable contents that are dropped); means
+  // nothing for cache and scratch.
   bool refilled = false;
   bool shareable = false;  // its chunks can be exported to other processes
 };
@@ -57,7 +57,8 @@ struct ArenaOptions {
 // transition (or the arena's end) takes it up again, so that nothing leaks.
 struct ArenaChunk {
   AddressRange range;
-  ChunkHandle chunk;  // 0: no physical memory
+  ChunkHandle chunk;       // 0: no physical memory
+  bool shareable = false;  // how its physical memory is made
   bool mapped = false;
   bool lost = false;  // its contents are gone: to be restored before the group counts as awake
 };
@@ -106,6 +107,7 @@ struct TagBytes {
   Role role;
   std::uint64_t spans = 0;            // how many
   std::uint64_t logical_bytes = 0;    // their sum, unrounded
+  std::uint64_t backed_bytes = 0;     // the part of it that has pages now
   std::uint64_t committed_bytes = 0;  // pages they have when awake
   std::uint64_t resident_bytes = 0;   // pages they have now
 };
@@ -138,10 +140,12 @@ class Arena {
   // Maps the sealed groups of the tag writable again, so that they can be rewritten; the next sleep
   // moves the leaves that changed. Idempotent. kNotFound, kAsleep. On failure they stay sealed.
   absl::Status Unseal(const std::string& tag);
-  // Gives a span up: waits for admitted and running work (kDeadlineExceeded: nothing changed), then
-  // the name is free and whole chunks behind the group's last span go back to the device. Its
-  // addresses are not given to another span. kAsleep, kLocked, kHeld (registered by somebody),
-  // kInvalidArgument (no such span).
+  // Gives a span up: waits for admitted work and the gate's streams (kDeadlineExceeded: nothing
+  // changed), then the name is free, graphs that refer to it refuse (kNotFound), and the whole
+  // chunks behind the group's last span go back to the device. Its addresses are not given to
+  // another span. kAsleep, kLocked (the arena is locked), kHeld (names who registered it),
+  // kInvalidArgument (no such span), kBusy. A driver that fails to take pages back is an error,
+  // too; the span is freed then, and the next Commit, Free or the arena's end tries again.
   absl::Status Free(SpanId span, AdmissionGate::Deadline deadline);
   // No span is added from here on. Idempotent.
   void Lock() { locked_.store(true); }
@@ -159,10 +163,11 @@ class Arena {
   Registrations& registrations() { return registrations_; }
   const Registrations& registrations() const { return registrations_; }
 
+  // What is known of a span; nothing (no name, an empty range) of one that never was or was freed.
   SpanInfo span(SpanId id) const;
   AddressRange range(SpanId id) const;
   std::optional<SpanId> Find(const std::string& name) const;
-  std::vector<SpanInfo> spans() const;
+  std::vector<SpanInfo> spans() const;  // by SpanId::index, freed ones included
   // The span an address points into (or just past the end of); nullopt outside all spans.
   std::optional<SpanHit> Locate(DeviceAddress address) const;
   // The host span an address points into (or past the end of); null if none.
@@ -176,9 +181,15 @@ class Arena {
   // Changes with every transition that committed. A graph replays only if its tags were checked at
   // the current epoch.
   std::uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
+  // How many spans were given up: a graph looks for its own when that has moved.
+  std::uint64_t frees() const { return frees_.load(std::memory_order_acquire); }
   // OK if every tag is resident and no span of it has undefined contents; else kAsleep or
   // kUndefinedContents naming the tag or span, or kNotFound.
   absl::Status CheckReady(const std::vector<std::string>& tags) const;
+  // OK if [offset, offset + bytes) of the span has pages now. kInvalidArgument (no such span, or
+  // not inside it, or not committed: need, have), kAsleep; to be read, also kUndefinedContents.
+  absl::Status CheckAccessible(SpanId id, std::uint64_t offset, std::uint64_t bytes,
+                               bool read) const;
 
   // -- For residency only
   // ------------------------------------------------------------------------------ One transition
@@ -211,6 +222,10 @@ class Arena {
   // orphan.
   void ShrinkGroup(std::size_t group, std::size_t chunks, std::uint64_t committed_bytes);
   absl::Status RemoveOrphans();
+  // Takes the span out of all books.
+  void ForgetSpan(SpanId id);
+  // The last live span's end in the group, from extent.base.
+  std::uint64_t LiveEnd(std::size_t group) const;
   // The (un)sealed immutable groups of a tag. kNotFound if it has no immutable group, kAsleep.
   absl::StatusOr<std::vector<ArenaGroup*>> ImmutableGroups(const std::string& tag, bool sealed);
 
@@ -220,6 +235,7 @@ class Arena {
   int base_candidate_ = -1;
   std::atomic<bool> locked_{false};
   std::atomic<std::uint64_t> epoch_{1};
+  std::atomic<std::uint64_t> frees_{0};
   AdmissionGate gate_;
   Registrations registrations_;
 
@@ -230,7 +246,7 @@ class Arena {
       groups_;  // vector, specs and extents fixed after Create; the rest under it
   std::vector<ArenaChunk>
       orphans_;  // pages of a failed commit that could not be removed yet; under it
-  std::unique_ptr<Stream> stream_;  // zeroes new pages; under it
+  std::unique_ptr<Stream> stream_;   // zeroes new pages; under it
   bool holds_local_memory_ = false;  // under it
 
   mutable std::mutex mutex_;  // guards all below: names and readers' state

@@ -16,7 +16,7 @@ absl::Status Arena::Commit(SpanId span, std::uint64_t bytes) {
   std::uint64_t end = 0;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (span.index >= spans_.size()) {
+    if (span.index >= spans_.size() || spans_[span.index].spec.name.empty()) {
       return MakeError({.kind = ErrorKind::kInvalidArgument, .object = name_}, "no such span");
     }
     const SpanInfo& info = spans_[span.index];
@@ -49,7 +49,7 @@ absl::Status Arena::CommitTag(const std::string& tag) {
     ArenaGroup& group = groups_[g];
     if (group.spec.tag != tag) continue;
     const Before before{g, group.chunks.size(), group.committed_bytes};
-    if (absl::Status extended = ExtendGroup(g, group.reserved_bytes); !extended.ok()) {
+    if (absl::Status extended = ExtendGroup(g, LiveEnd(g)); !extended.ok()) {
       for (const Before& b : done) ShrinkGroup(b.group, b.chunks, b.committed);
       return extended;
     }
@@ -75,7 +75,9 @@ absl::Status Arena::ExtendGroup(std::size_t g, std::uint64_t end) {
   std::vector<ArenaChunk> added;
   for (std::uint64_t offset = group.committed_bytes; offset < target;) {
     const std::uint64_t bytes = std::min(target - offset, group.spec.chunk_bytes);
-    added.push_back({.range = {group.extent.base + offset, bytes}});
+    added.push_back({.range = {group.extent.base + offset, bytes},
+                     .chunk = {},
+                     .shareable = group.spec.shareable});
     offset += bytes;
   }
   if (absl::Status made = MakeZeroedPages(added); !made.ok()) {

@@ -68,9 +68,15 @@ std::vector<TagBytes> Arena::bytes_by_tag() const {
     if (!group_asleep_[g]) row.resident_bytes += group_committed_[g];
   }
   for (std::size_t s = 0; s < spans_.size(); ++s) {
-    TagBytes& row = row_of(groups_[span_group_[s]].spec);
+    if (spans_[s].spec.name.empty()) continue;  // freed
+    const std::size_t g = span_group_[s];
+    TagBytes& row = row_of(groups_[g].spec);
     ++row.spans;
     row.logical_bytes += spans_[s].spec.bytes;
+    if (group_asleep_[g]) continue;
+    const std::uint64_t begin = spans_[s].range.base - groups_[g].extent.base;
+    const std::uint64_t pages = group_committed_[g] > begin ? group_committed_[g] - begin : 0;
+    row.backed_bytes += std::min(spans_[s].spec.bytes, pages);
   }
   return rows;
 }
@@ -120,11 +126,45 @@ absl::Status Arena::CheckReady(const std::vector<std::string>& tags) const {
   return absl::OkStatus();
 }
 
+absl::Status Arena::CheckAccessible(SpanId id, std::uint64_t offset, std::uint64_t bytes,
+                                    bool read) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (id.index >= spans_.size() || spans_[id.index].spec.name.empty()) {
+    return MakeError({.kind = ErrorKind::kInvalidArgument, .object = name_}, "no such span");
+  }
+  const SpanInfo& span = spans_[id.index];
+  const std::string& name = span.spec.name;
+  if (offset > span.range.bytes || bytes > span.range.bytes - offset) {
+    return MakeError({.kind = ErrorKind::kInvalidArgument,
+                      .object = name,
+                      .need = bytes,
+                      .have = span.range.bytes - std::min(offset, span.range.bytes)},
+                     absl::StrCat("not inside the span from offset ", offset));
+  }
+  const std::size_t g = span_group_[id.index];
+  if (group_asleep_[g]) {
+    return MakeError({.kind = ErrorKind::kAsleep, .object = name},
+                     absl::StrCat("tag ", span.spec.tag, " is asleep"));
+  }
+  const std::uint64_t begin = span.range.base - groups_[g].extent.base + offset;
+  const std::uint64_t pages = group_committed_[g] > begin ? group_committed_[g] - begin : 0;
+  if (bytes > pages) {
+    return MakeError(
+        {.kind = ErrorKind::kInvalidArgument, .object = name, .need = bytes, .have = pages},
+        absl::StrCat("not committed from offset ", offset));
+  }
+  if (read && undefined_[id.index]) {
+    return MakeError({.kind = ErrorKind::kUndefinedContents, .object = name},
+                     absl::StrCat("not refilled since tag ", span.spec.tag, " woke"));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<SpanContents> Arena::ContentsOf(std::size_t group) const {
   std::lock_guard<std::mutex> lock(mutex_);
   std::vector<SpanContents> contents;
   for (std::uint32_t s = 0; s < spans_.size(); ++s) {
-    if (span_group_[s] != group) continue;
+    if (span_group_[s] != group || spans_[s].spec.name.empty()) continue;
     const SpanSpec& spec = spans_[s].spec;
     contents.push_back({SpanId{s}, spans_[s].range, spec.wake_contents, spec.refill != nullptr});
   }

@@ -39,10 +39,11 @@ absl::Status Arena::Seal(const std::string& tag) {
   HOLDFAST_ASSIGN_OR_RETURN(const std::vector<ArenaGroup*> sealing,
                             ImmutableGroups(tag, /*sealed=*/false));
   for (const ArenaGroup* group : sealing) {
-    if (group->reserved_bytes <= group->committed_bytes) continue;
+    const std::uint64_t end = LiveEnd(static_cast<std::size_t>(group - groups_.data()));
+    if (end <= group->committed_bytes) continue;
     return MakeError({.kind = ErrorKind::kInvalidArgument,
                       .object = GroupName(group->spec),
-                      .need = group->reserved_bytes,
+                      .need = end,
                       .have = group->committed_bytes},
                      "sealed before all of its spans are committed");
   }

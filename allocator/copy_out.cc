@@ -56,9 +56,8 @@ absl::Status CopyOut::Start() {
     for (const Moving& moving : without_room_) {
       pieces.push_back({moving.chunk.kept, moving.chunk.first_leaf});
     }
-    std::sort(pieces.begin(), pieces.end(), [](const HashPiece& a, const HashPiece& b) {
-      return a.first_leaf < b.first_leaf;
-    });
+    std::sort(pieces.begin(), pieces.end(),
+              [](const HashPiece& a, const HashPiece& b) { return a.first_leaf < b.first_leaf; });
     HOLDFAST_RETURN_IF_ERROR(
         LaunchHashes(t_.device(), *t_.state.hashes, pieces, t_.state.leaf_hashes()));
   }

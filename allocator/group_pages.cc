@@ -8,7 +8,8 @@ namespace holdfast {
 
 absl::Status MapChunk(Device& device, ArenaChunk& chunk) {
   if (!chunk.chunk) {
-    HOLDFAST_ASSIGN_OR_RETURN(chunk.chunk, device.CreateChunk(chunk.range.bytes));
+    HOLDFAST_ASSIGN_OR_RETURN(
+        chunk.chunk, device.CreateChunk(chunk.range.bytes, {.shareable = chunk.shareable}));
     chunk.lost = true;
   }
   if (!chunk.mapped) {

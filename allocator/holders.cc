@@ -49,10 +49,10 @@ absl::Status CheckHolders(const Transition& t) {
   if (t.faults.skip_holders) return absl::OkStatus();
   for (const CalledHolder& holder : HoldersOf(t, t.groups)) {
     if (holder.registration->before_unmap != nullptr) continue;
-    return MakeError({.kind = ErrorKind::kHeld, .object = holder.registration->holder},
-                     absl::StrCat(Named(*holder.registration), " refers to the pages of span ",
-                                  t.arena().span(holder.span).spec.name,
-                                  " and has no hooks to let go"));
+    return MakeError(
+        {.kind = ErrorKind::kHeld, .object = holder.registration->holder},
+        absl::StrCat(Named(*holder.registration), " refers to the pages of span ",
+                     t.arena().span(holder.span).spec.name, " and has no hooks to let go"));
   }
   return absl::OkStatus();
 }

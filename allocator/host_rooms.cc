@@ -112,8 +112,7 @@ absl::StatusOr<std::vector<RoomPlan>> OrderRooms(
   std::map<BackingPool*, std::vector<Lacking>> by_pool;
   for (std::size_t p = 0; p < parts.size(); ++p) {
     Transition& t = parts[p];
-    HOLDFAST_ASSIGN_OR_RETURN(RoomPlan plan,
-                              PlanRooms(t.state, KeptChunksOf(t.arena(), t.groups)));
+    HOLDFAST_ASSIGN_OR_RETURN(RoomPlan plan, PlanRooms(t.state, KeptChunksOf(t.arena(), t.groups)));
     for (std::size_t r = 0; r < plan.size(); ++r) {
       if (plan[r].order != nullptr) continue;
       by_pool[t.state.pool.get()].push_back({p, r, plan[r].kept.kept.bytes});

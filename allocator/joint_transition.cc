@@ -40,8 +40,7 @@ absl::StatusOr<JointTransition> JointTransition::Begin(const std::vector<ArenaTa
   return joint;
 }
 
-void JointTransition::TellWaiters(const std::vector<ArenaTags>& arenas,
-                                  const absl::Status& error) {
+void JointTransition::TellWaiters(const std::vector<ArenaTags>& arenas, const absl::Status& error) {
   for (const ArenaTags& arena : arenas) {
     if (arena.residency != nullptr) arena.residency->state_->progress.Failed(arena.tags, error);
   }

@@ -15,7 +15,8 @@ namespace holdfast {
 class JointTransition {
  public:
   // The states behind the arenas' residencies. kInvalidArgument for one that is missing.
-  static absl::StatusOr<std::vector<ResidencyState*>> StatesOf(const std::vector<ArenaTags>& arenas);
+  static absl::StatusOr<std::vector<ResidencyState*>> StatesOf(
+      const std::vector<ArenaTags>& arenas);
 
   // Locks, checks the tags of each, and selects the groups that are to change: those that are
   // asleep (or awake). kInvalidArgument, kNotFound.

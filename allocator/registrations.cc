@@ -1,5 +1,6 @@
 #include "allocator/registrations.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,8 +39,9 @@ absl::StatusOr<RegistrationId> Registrations::Add(Registration registration) {
 absl::Status Registrations::Remove(RegistrationId id) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (by_id_.erase(id) > 0) return absl::OkStatus();
-  return MakeError({.kind = ErrorKind::kNotFound, .object = absl::StrCat("registration ", id.value)},
-                   "no such registration");
+  return MakeError(
+      {.kind = ErrorKind::kNotFound, .object = absl::StrCat("registration ", id.value)},
+      "no such registration");
 }
 
 std::vector<RegisteredHolder> Registrations::all() const {
@@ -47,6 +49,17 @@ std::vector<RegisteredHolder> Registrations::all() const {
   std::vector<RegisteredHolder> all;
   for (const auto& [id, registration] : by_id_) all.push_back({id, registration});
   return all;
+}
+
+std::optional<RegisteredHolder> Registrations::HolderOf(SpanId span) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [id, registration] : by_id_) {
+    const std::vector<SpanId>& spans = registration.spans;
+    if (std::find(spans.begin(), spans.end(), span) != spans.end()) {
+      return RegisteredHolder{id, registration};
+    }
+  }
+  return std::nullopt;
 }
 
 std::uint64_t Registrations::writers_added() const {

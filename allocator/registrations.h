@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,8 @@ class Registrations {
   // In the order they were added; hooks are called in this order before unmapping and in the
   // opposite one after mapping.
   std::vector<RegisteredHolder> all() const;
+  // The first that refers to the span; nullopt if none does.
+  std::optional<RegisteredHolder> HolderOf(SpanId span) const;
   // How many holders that may write were ever added: contents that were read-only before the last
   // one may have changed since.
   std::uint64_t writers_added() const;

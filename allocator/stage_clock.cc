@@ -3,9 +3,9 @@
 namespace holdfast {
 namespace {
 
-constexpr const char* kNames[] = {"prepare", "drain", "holders", "hash",   "copy",         "unmap",
-                                  "release", "map",   "access",  "fill",   "refill",       "local memory",
-                                  "undo"};
+constexpr const char* kNames[] = {"prepare", "drain",        "holders", "hash",   "copy",
+                                  "unmap",   "release",      "map",     "access", "fill",
+                                  "refill",  "local memory", "undo"};
 
 }  // namespace
 

@@ -133,8 +133,7 @@ absl::Status Residency::AdoptStaged(const std::string& tag) {
   std::vector<KeptChunk> staged;
   std::vector<HashPiece> pieces;
   std::vector<Backup*> backups;
-  for (const KeptChunk& kept :
-       KeptChunksOf(arena, SelectGroups(arena, {tag}, /*asleep=*/false))) {
+  for (const KeptChunk& kept : KeptChunksOf(arena, SelectGroups(arena, {tag}, /*asleep=*/false))) {
     Backup* backup = FindBackup(state_->backups, kept.kept);
     if (backup == nullptr || !backup->staged) continue;
     staged.push_back(kept);
@@ -157,10 +156,9 @@ absl::Status Residency::AdoptStaged(const std::string& tag) {
     if (differs == static_cast<std::ptrdiff_t>(hashes[i].size())) continue;
     const auto leaf = static_cast<std::size_t>(differs);
     for (Backup* backup : backups) backup->staged = false;
-    return MakeError(
-        {.kind = ErrorKind::kCorrupted, .object = SpanOfLeaf(arena, staged[i], leaf)},
-        absl::StrCat("the staged room does not hold what the device holds: ",
-                     LeafPlace(staged[i], arena.groups()[staged[i].group], leaf)));
+    return MakeError({.kind = ErrorKind::kCorrupted, .object = SpanOfLeaf(arena, staged[i], leaf)},
+                     absl::StrCat("the staged room does not hold what the device holds: ",
+                                  LeafPlace(staged[i], arena.groups()[staged[i].group], leaf)));
   }
   for (std::size_t i = 0; i < staged.size(); ++i) {
     Backup& backup = *backups[i];

@@ -1,5 +1,5 @@
-// The pages of a transition go: in order at sleep, as far as possible when a wake is undone. Private
-// to allocator/.
+// The pages of a transition go: in order at sleep, as far as possible when a wake is undone.
+// Private to allocator/.
 #ifndef HOLDFAST_ALLOCATOR_TAKE_AWAY_H_
 #define HOLDFAST_ALLOCATOR_TAKE_AWAY_H_
 

@@ -38,20 +38,18 @@ struct KeptChunk {
 
 struct Transition {
   ResidencyState& state;
-  StageClock& clock;                   // one for all arenas
-  std::vector<std::string> tags;       // in the order given
+  StageClock& clock;              // one for all arenas
+  std::vector<std::string> tags;  // in the order given
   ResidencyFaults faults;
-  std::vector<std::size_t> groups;     // still to change: indices into arena.groups()
-  std::vector<CalledHolder> called;    // in the order of the calls
+  std::vector<std::size_t> groups;   // still to change: indices into arena.groups()
+  std::vector<CalledHolder> called;  // in the order of the calls
 
   Arena& arena() const { return state.arena; }
   Device& device() const { return state.device(); }
   ArenaGroup& group(std::size_t index) const { return state.arena.groups()[index]; }
   ArenaChunk& chunk(const KeptChunk& kept) const { return group(kept.group).chunks[kept.chunk]; }
   Backup* backup(const KeptChunk& kept) const { return FindBackup(state.backups, kept.kept); }
-  Hash128* hashes_of(const KeptChunk& kept) const {
-    return state.leaf_hashes() + kept.first_leaf;
-  }
+  Hash128* hashes_of(const KeptChunk& kept) const { return state.leaf_hashes() + kept.first_leaf; }
 };
 
 using Transitions = std::vector<Transition>;

@@ -61,9 +61,9 @@ absl::Status TransitionProgress::Wait(const std::string& tag, const SpanInfo* sp
     failure = FindFailure(tag);
     if (failure != nullptr && failure->count != failures_before) return failure->last;
     if (std::chrono::steady_clock::now() >= deadline) {
-      return MakeError({.kind = ErrorKind::kDeadlineExceeded,
-                        .object = span == nullptr ? tag : span->spec.name},
-                       "still asleep");
+      return MakeError(
+          {.kind = ErrorKind::kDeadlineExceeded, .object = span == nullptr ? tag : span->spec.name},
+          "still asleep");
     }
     // The clock cannot add to the latest time point without wrapping.
     if (deadline == Deadline::max()) {

@@ -42,8 +42,8 @@ WakePipeline::WakePipeline(Transition& t, Order order, bool announce)
   } else {
     for (auto begin = groups.begin(); begin != groups.end();) {
       const std::string& tag = t.group(*begin).spec.tag;
-      const auto end = std::find_if(
-          begin, groups.end(), [&](std::size_t g) { return t.group(g).spec.tag != tag; });
+      const auto end = std::find_if(begin, groups.end(),
+                                    [&](std::size_t g) { return t.group(g).spec.tag != tag; });
       kept_first(begin, end);
       begin = end;
     }
@@ -89,9 +89,8 @@ absl::Status WakePipeline::Plan() {
 }
 
 bool WakePipeline::Whole(const std::string& tag) const {
-  return std::all_of(t_.groups.begin(), t_.groups.end(), [&](std::size_t g) {
-    return t_.group(g).spec.tag != tag || left_[g] == 0;
-  });
+  return std::all_of(t_.groups.begin(), t_.groups.end(),
+                     [&](std::size_t g) { return t_.group(g).spec.tag != tag || left_[g] == 0; });
 }
 
 absl::Status WakePipeline::Step() {
@@ -157,8 +156,7 @@ absl::Status WakePipeline::FinishOldest() {
   in_flight_.pop_front();
   const KeptChunk& kept = copies_[oldest.copy].chunk;
   t_.clock.Begin(Stage::kCopy);
-  HOLDFAST_RETURN_IF_ERROR(
-      t_.device().SynchronizeBy(*t_.state.marks[oldest.marks].done, kForever));
+  HOLDFAST_RETURN_IF_ERROR(t_.device().SynchronizeBy(*t_.state.marks[oldest.marks].done, kForever));
   if (t_.state.options.verify) {
     t_.clock.Begin(Stage::kHash);
     const Hash128* now = t_.hashes_of(kept);

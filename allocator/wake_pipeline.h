@@ -1,4 +1,5 @@
-// Pages and contents of one arena's groups come back, each stage of a chunk beside the next chunk's:
+// Pages and contents of one arena's groups come back, each stage of a chunk beside the next
+// chunk's:
 //
 //   calling thread   create, map, access  |  (k - window): wait, compare, lower to read-only
 //   copies           copy k               |

@@ -12,6 +12,8 @@ const char* CallName(Call call) {
     case Call::kFreeAddress: return "free address";
     case Call::kCreateChunk: return "create chunk";
     case Call::kReleaseChunk: return "release chunk";
+    case Call::kExportChunk: return "export chunk";
+    case Call::kImportChunk: return "import chunk";
     case Call::kMap: return "map";
     case Call::kUnmap: return "unmap";
     case Call::kSetAccess: return "set access";
@@ -65,7 +67,8 @@ bool CallTable::Disarm() {
 }
 
 bool CallTable::Balanced() const {
-  return succeeded(Call::kCreateChunk) == succeeded(Call::kReleaseChunk) &&
+  return succeeded(Call::kCreateChunk) + succeeded(Call::kImportChunk) ==
+             succeeded(Call::kReleaseChunk) &&
          succeeded(Call::kMap) == succeeded(Call::kUnmap) &&
          succeeded(Call::kReserveAddress) == succeeded(Call::kFreeAddress) &&
          succeeded(Call::kAllocateHost) == succeeded(Call::kFreeHost);

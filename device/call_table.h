@@ -19,6 +19,8 @@ enum class Call {
   kFreeAddress,
   kCreateChunk,
   kReleaseChunk,
+  kExportChunk,
+  kImportChunk,
   kMap,
   kUnmap,
   kSetAccess,
@@ -65,7 +67,8 @@ class CallTable {
   // Calls counted since FailAt, fired or not; tells a test where the last k lies.
   std::uint64_t counted() const { return counted_.load(); }
 
-  // creates = releases and maps = unmaps and reserves = frees and host allocations = host frees.
+  // creates + imports = releases and maps = unmaps and reserves = frees and host allocations = host
+  // frees.
   bool Balanced() const;
 
  private:

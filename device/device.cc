@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "device/bytes.h"
+#include "device/pass.h"
 
 namespace holdfast {
 namespace {
@@ -38,15 +39,6 @@ absl::Status CheckMappable(AddressRange range, std::uint64_t granularity, const 
   HOLDFAST_RETURN_IF_ERROR(CheckSpan(range.base.value, range.bytes, what));
   HOLDFAST_RETURN_IF_ERROR(CheckMultiple(range.base.value, granularity, what + " address"));
   return CheckMultiple(range.bytes, granularity, what + " size");
-}
-
-// Runs `operation` between the two sides of the call table.
-template <typename Operation>
-auto Pass(CallTable& calls, Call call, Operation&& operation) -> decltype(operation()) {
-  HOLDFAST_RETURN_IF_ERROR(calls.Enter(call));
-  decltype(operation()) result = operation();
-  if (result.ok()) calls.Succeeded(call);
-  return result;
 }
 
 CopyView MakeCopy(CopySide to_side, std::uint64_t to, CopySide from_side, std::uint64_t from,
@@ -132,15 +124,27 @@ absl::Status Device::FreeAddress(AddressRange range) {
   return Pass(calls_, Call::kFreeAddress, [&] { return DoFreeAddress(range); });
 }
 
-absl::StatusOr<ChunkHandle> Device::CreateChunk(std::uint64_t bytes) {
+absl::StatusOr<ChunkHandle> Device::CreateChunk(std::uint64_t bytes, const ChunkOptions& options) {
   if (bytes == 0) return Invalid("chunk", "zero bytes");
   HOLDFAST_RETURN_IF_ERROR(CheckMultiple(bytes, info_.granularity, "chunk size"));
-  return Pass(calls_, Call::kCreateChunk, [&] { return DoCreateChunk(bytes); });
+  return Pass(calls_, Call::kCreateChunk, [&] { return DoCreateChunk(bytes, options); });
 }
 
 absl::Status Device::ReleaseChunk(ChunkHandle chunk) {
   if (!chunk) return Invalid("chunk", "no chunk");
   return Pass(calls_, Call::kReleaseChunk, [&] { return DoReleaseChunk(chunk); });
+}
+
+absl::StatusOr<FileDescriptor> Device::ExportChunk(ChunkHandle chunk) {
+  if (!chunk) return Invalid("chunk", "no chunk");
+  return Pass(calls_, Call::kExportChunk, [&] { return DoExportChunk(chunk); });
+}
+
+absl::StatusOr<ChunkHandle> Device::ImportChunk(const FileDescriptor& file, std::uint64_t bytes) {
+  if (!file) return Invalid("imported chunk", "no file");
+  if (bytes == 0) return Invalid("imported chunk", "zero bytes");
+  HOLDFAST_RETURN_IF_ERROR(CheckMultiple(bytes, info_.granularity, "imported chunk size"));
+  return Pass(calls_, Call::kImportChunk, [&] { return DoImportChunk(file.get(), bytes); });
 }
 
 absl::Status Device::Map(DeviceAddress address, std::uint64_t bytes, ChunkHandle chunk) {
@@ -205,49 +209,6 @@ HostBuffer::~HostBuffer() {
         Pass(device_->calls_, Call::kFreeHost, [&] { return device_->DoFreeHost(data_, kind_); });
     if (status.ok()) return;
   }
-}
-
-// -- Local memory ---------------------------------------------------------------------------------
-
-absl::Status Device::HoldLocalMemory() {
-  std::lock_guard<std::mutex> lock(local_memory_lock_);
-  HOLDFAST_RETURN_IF_ERROR(TakeLocalMemoryAgain());
-  ++local_memory_holders_;
-  return absl::OkStatus();
-}
-
-absl::Status Device::DropLocalMemory() {
-  std::lock_guard<std::mutex> lock(local_memory_lock_);
-  if (local_memory_holders_ == 0) return Invalid("local memory", "nobody holds it");
-  if (local_memory_holders_ == 1) HOLDFAST_RETURN_IF_ERROR(GiveLocalMemoryBack());
-  --local_memory_holders_;
-  return absl::OkStatus();
-}
-
-absl::Status Device::ReleaseLocalMemory() {
-  std::lock_guard<std::mutex> lock(local_memory_lock_);
-  return GiveLocalMemoryBack();
-}
-
-absl::Status Device::RestoreLocalMemory() {
-  std::lock_guard<std::mutex> lock(local_memory_lock_);
-  return TakeLocalMemoryAgain();
-}
-
-absl::Status Device::GiveLocalMemoryBack() {
-  if (local_memory_released_) return absl::OkStatus();
-  HOLDFAST_RETURN_IF_ERROR(
-      Pass(calls_, Call::kReleaseLocalMemory, [&] { return DoReleaseLocalMemory(); }));
-  local_memory_released_ = true;
-  return absl::OkStatus();
-}
-
-absl::Status Device::TakeLocalMemoryAgain() {
-  if (!local_memory_released_) return absl::OkStatus();
-  HOLDFAST_RETURN_IF_ERROR(
-      Pass(calls_, Call::kRestoreLocalMemory, [&] { return DoRestoreLocalMemory(); }));
-  local_memory_released_ = false;
-  return absl::OkStatus();
 }
 
 // -- Streams and work -----------------------------------------------------------------------------

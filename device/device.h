@@ -22,6 +22,7 @@
 #include "device/address.h"
 #include "device/call_table.h"
 #include "device/error.h"
+#include "device/file_descriptor.h"
 #include "device/gemm.h"
 #include "device/hash.h"
 #include "device/node_view.h"
@@ -37,6 +38,10 @@ struct DeviceInfo {
   std::uint64_t capacity_bytes = 0;  // physical memory
   int multiprocessors = 0;           // host: threads usable at once
   std::string driver;                // version, or "none"
+};
+
+struct ChunkOptions {
+  bool shareable = false;  // can be exported; fixed when the chunk is made
 };
 
 enum class Access { kNone, kRead, kReadWrite };
@@ -57,7 +62,8 @@ struct AddressState {
 };
 
 struct MemoryUse {
-  std::uint64_t own_bytes = 0;  // chunks this Device object holds
+  std::uint64_t own_bytes = 0;       // chunks this Device object made and holds
+  std::uint64_t imported_bytes = 0;  // chunks it holds that others made: counted where they were
   std::uint64_t process_bytes =
       0;  // device memory of this process as the driver counts it; 0 if unknown
   std::uint64_t free_bytes = 0;  // free on the whole device now
@@ -142,9 +148,17 @@ class Device {
   // Gives back a whole reservation in which nothing is mapped.
   absl::Status FreeAddress(AddressRange range);
   // `bytes` is a positive multiple of the granularity. kOutOfMemory with need and have.
-  absl::StatusOr<ChunkHandle> CreateChunk(std::uint64_t bytes);
+  absl::StatusOr<ChunkHandle> CreateChunk(std::uint64_t bytes, const ChunkOptions& options = {});
   // Physical memory goes when the last mapping is gone too.
   absl::Status ReleaseChunk(ChunkHandle chunk);
+  // The chunk as a file that any process on the machine may import; the pages live as long as any
+  // chunk, mapping or file of them. kUnsupported for a chunk that was not made shareable: memory of
+  // this kind cannot be exported afterwards, by legacy IPC handles either.
+  absl::StatusOr<FileDescriptor> ExportChunk(ChunkHandle chunk);
+  // A chunk of this device over the same pages, released like any other. `bytes` is the exported
+  // chunk's size. kInvalidArgument for a file that is none (a GPU may notice a wrong size only when
+  // it is mapped).
+  absl::StatusOr<ChunkHandle> ImportChunk(const FileDescriptor& file, std::uint64_t bytes);
   // Maps the whole chunk at `address`, inside a reservation, over nothing. No access yet.
   absl::Status Map(DeviceAddress address, std::uint64_t bytes, ChunkHandle chunk);
   // Unmaps exactly one or several whole mappings. Does not wait for work that uses them: the caller
@@ -171,6 +185,7 @@ class Device {
   // The same without counting, for measuring it. Idempotent; on failure as before.
   absl::Status ReleaseLocalMemory();
   absl::Status RestoreLocalMemory();
+  bool local_memory_released() const;
 
   // -- Streams and work
   // --------------------------------------------------------------------------------
@@ -235,8 +250,11 @@ class Device {
   virtual absl::StatusOr<AddressRange> DoReserveAddress(std::uint64_t bytes,
                                                         DeviceAddress hint) = 0;
   virtual absl::Status DoFreeAddress(AddressRange range) = 0;
-  virtual absl::StatusOr<ChunkHandle> DoCreateChunk(std::uint64_t bytes) = 0;
+  virtual absl::StatusOr<ChunkHandle> DoCreateChunk(std::uint64_t bytes,
+                                                    const ChunkOptions& options) = 0;
   virtual absl::Status DoReleaseChunk(ChunkHandle chunk) = 0;
+  virtual absl::StatusOr<FileDescriptor> DoExportChunk(ChunkHandle chunk) = 0;
+  virtual absl::StatusOr<ChunkHandle> DoImportChunk(int file, std::uint64_t bytes) = 0;
   virtual absl::Status DoMap(DeviceAddress address, std::uint64_t bytes, ChunkHandle chunk) = 0;
   virtual absl::Status DoUnmap(AddressRange range) = 0;
   virtual absl::Status DoSetAccess(AddressRange range, Access access) = 0;
@@ -278,7 +296,7 @@ class Device {
   // With local_memory_lock_ held.
   absl::Status GiveLocalMemoryBack();
   absl::Status TakeLocalMemoryAgain();
-  std::mutex local_memory_lock_;
+  mutable std::mutex local_memory_lock_;
   int local_memory_holders_ = 0;
   bool local_memory_released_ = false;
 };

@@ -1,5 +1,7 @@
 #include "graphs/graph.h"
 
+#include <optional>
+
 #include "device/error.h"
 #include "graphs/capture.h"
 
@@ -20,6 +22,7 @@ absl::StatusOr<std::unique_ptr<Graph>> Graph::Capture(Lane& lane, const GraphKey
   absl::StatusOr<AdmissionGate::Pass> pass = arena.gate().Enter();
   if (!pass.ok()) return Annotate(pass.status(), name);
 
+  graph->frees_ = arena.frees();
   HOLDFAST_ASSIGN_OR_RETURN(graph->captured_, CaptureAdmitted(lane, name, step, options));
   absl::StatusOr<GraphView> view = graph->captured_->View();
   if (!view.ok()) return Annotate(view.status(), name);
@@ -32,6 +35,19 @@ absl::StatusOr<std::unique_ptr<Graph>> Graph::Capture(Lane& lane, const GraphKey
   if (!executable.ok()) return Annotate(executable.status(), name);
   graph->executable_ = *std::move(executable);
   return graph;
+}
+
+absl::Status Graph::CheckSpans() const {
+  const Arena& arena = lane_.arena();
+  if (arena.frees() == frees_) return absl::OkStatus();
+  for (const PointerFinding& pointer : manifest_.audit.pointers) {
+    if (pointer.kind != PointerClass::kSpan) continue;
+    const std::optional<SpanId> span = arena.Find(pointer.object);
+    if (span.has_value() && arena.range(*span).ContainsOrEnds({pointer.word})) continue;
+    return MakeError({.kind = ErrorKind::kNotFound, .object = pointer.object},
+                     "the graph refers to a span that was freed");
+  }
+  return absl::OkStatus();
 }
 
 Graph::~Graph() {
@@ -49,6 +65,7 @@ absl::Status Graph::Replay() {
   const std::uint64_t epoch = arena.epoch();
   if (epoch != verified_epoch_.load(std::memory_order_relaxed)) {
     HOLDFAST_RETURN_IF_ERROR(Annotate(arena.CheckReady(manifest_.tags), name_));
+    HOLDFAST_RETURN_IF_ERROR(Annotate(CheckSpans(), name_));
     verified_epoch_.store(epoch, std::memory_order_relaxed);
   }
   const absl::Status launched = arena.device().LaunchGraph(lane_.stream(), *executable_);

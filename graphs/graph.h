@@ -66,12 +66,15 @@ class Graph {
 
   // Enqueues one replay to its lane's stream. Enters the gate, then checks the epoch, then
   // launches: no interleaving with sleep can launch into unmapped memory. Errors name graph and tag
-  // and make no device call: kBusy (a transition is under way), kAsleep, kUndefinedContents. One
-  // thread of a lane at a time.
+  // and make no device call: kBusy (a transition is under way), kAsleep, kUndefinedContents,
+  // kNotFound (a span of it was freed). One thread of a lane at a time.
   absl::Status Replay();
 
  private:
   Graph(Lane& lane, GraphKey key) : lane_(lane), key_(std::move(key)), name_(key_.Name()) {}
+
+  // kNotFound naming a span that was freed since the capture.
+  absl::Status CheckSpans() const;
 
   Lane& lane_;
   GraphKey key_;
@@ -79,6 +82,7 @@ class Graph {
   std::unique_ptr<CapturedGraph> captured_;
   std::unique_ptr<ExecutableGraph> executable_;
   GraphManifest manifest_;
+  std::uint64_t frees_ = 0;  // of the arena, at the capture
   std::atomic<std::uint64_t> verified_epoch_{
       0};  // its tags were ready at this epoch; 0 = never checked
   std::atomic<std::uint64_t> replays_{0};

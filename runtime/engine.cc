@@ -78,8 +78,14 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Device& device, std::uniq
   std::unique_ptr<Engine> engine(new Engine(device, std::move(model), std::move(options)));
   HOLDFAST_RETURN_IF_ERROR(engine->CheckOptions());
   engine->Enter(EngineState::kLoading, "loading weights");
-  HOLDFAST_RETURN_IF_ERROR(engine->MakeArena());
-  HOLDFAST_RETURN_IF_ERROR(engine->model_->Load(*engine->arena_, engine->options_.on_load));
+  engine->ledger_ = std::make_unique<Ledger>(device);
+  HOLDFAST_RETURN_IF_ERROR(engine->ledger_->SeparateLocalMemory(kContextOwner));
+  // Streams are the context's.
+  HOLDFAST_RETURN_IF_ERROR(engine->Measured(kContextOwner, [&] { return engine->MakeArena(); }));
+  // Pages are counted exactly; what else loading takes is code.
+  HOLDFAST_RETURN_IF_ERROR(engine->Measured(kModulesOwner, [&] {
+    return engine->model_->Load(*engine->arena_, engine->options_.on_load);
+  }));
   HOLDFAST_RETURN_IF_ERROR(engine->ReserveSpans());
   engine->Enter(EngineState::kProfiling, "profiling every bucket");
   HOLDFAST_RETURN_IF_ERROR(engine->Profile());
@@ -89,6 +95,11 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Device& device, std::uniq
   HOLDFAST_RETURN_IF_ERROR(engine->SizeCache());
   engine->Enter(EngineState::kServing, "serving");
   return engine;
+}
+
+absl::Status Engine::Measured(const char* owner, const std::function<absl::Status()>& part) {
+  const LedgerEvent event = ledger_->Measure(owner);
+  return part();
 }
 
 absl::Status Engine::CheckOptions() {
@@ -219,7 +230,8 @@ absl::Status Engine::Profile() {
       std::make_unique<GraphSet>(*lane_, [this](const GraphKey& key) { return MakeStep(key); });
   HOLDFAST_RETURN_IF_ERROR(graphs_->AddPhase(Phase::kPrefill, std::move(prefill)));
   HOLDFAST_RETURN_IF_ERROR(graphs_->AddPhase(Phase::kDecode, std::move(decode)));
-  HOLDFAST_RETURN_IF_ERROR(graphs_->Measure());
+  // Plans every pass, and with them the matrix products.
+  HOLDFAST_RETURN_IF_ERROR(Measured(kLibrariesOwner, [this] { return graphs_->Measure(); }));
   HOLDFAST_ASSIGN_OR_RETURN(workspace_, arena_->Reserve({.name = "lane0.workspace",
                                                          .tag = kWorkspaceTag,
                                                          .role = Role::kScratch,
@@ -229,24 +241,24 @@ absl::Status Engine::Profile() {
   HOLDFAST_RETURN_IF_ERROR(arena_->CommitTag(kWorkspaceTag));
   HOLDFAST_RETURN_IF_ERROR(arena_->Commit(cache_, kv_plan_.page_bytes));  // the null page only
   // The input block of each bucket has a layout of its own: filled anew before each run.
-  HOLDFAST_RETURN_IF_ERROR(graphs_->WarmUp(workspace_, [this](const GraphKey& key) {
-    FillForWarmUp(
-        InputBlock(ShapeOf(key), reinterpret_cast<std::uint64_t>(host_input_->buffer.data())),
-        kv_plan_.page_tokens);
+  HOLDFAST_RETURN_IF_ERROR(Measured(kModulesOwner, [this] {
+    return graphs_->WarmUp(workspace_, [this](const GraphKey& key) {
+      FillForWarmUp(
+          InputBlock(ShapeOf(key), reinterpret_cast<std::uint64_t>(host_input_->buffer.data())),
+          kv_plan_.page_tokens);
+    });
   }));
   // Profiling leaves no trace: the counter counts from the first replay.
   HOLDFAST_RETURN_IF_ERROR(
       device_.Fill(lane_->stream(), arena_->range(step_count_).base, 0, sizeof(std::uint64_t)));
-  return lane_->Synchronize();
+  HOLDFAST_RETURN_IF_ERROR(lane_->Synchronize());
+  return ledger_->SeparateLocalMemory(kModulesOwner);
 }
 
 absl::Status Engine::CaptureAndLock() {
-  const absl::StatusOr<MemoryUse> before = device_.Memory();
-  HOLDFAST_RETURN_IF_ERROR(graphs_->Capture(workspace_));
-  const absl::StatusOr<MemoryUse> after = device_.Memory();
-  if (before.ok() && after.ok() && after->process_bytes > before->process_bytes) {
-    executable_bytes_ = after->process_bytes - before->process_bytes;
-  }
+  HOLDFAST_RETURN_IF_ERROR(
+      Measured(kExecutablesOwner, [this] { return graphs_->Capture(workspace_); }));
+  HOLDFAST_RETURN_IF_ERROR(ledger_->SeparateLocalMemory(kExecutablesOwner));
   arena_->Lock();
   return absl::OkStatus();
 }

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "allocator/arena.h"
+#include "allocator/ledger.h"
 #include "allocator/residency.h"
 #include "graphs/graph_set.h"
 #include "runtime/generate.h"
@@ -94,9 +95,8 @@ class Engine {
   Lane& lane() { return *lane_; }
   SpanId workspace() const { return workspace_; }
   const KvPlan& kv_plan() const { return kv_plan_; }
-  std::uint64_t executable_bytes() const {
-    return executable_bytes_;
-  }  // by the driver; 0 if unknown
+  // Whose is the device memory that this process holds, now. Never waits for a transition.
+  absl::StatusOr<LedgerReport> Memory() const { return ledger_->Report({arena_.get()}); }
   // Replays counted on the device by the graphs themselves (a `mutable` span, kept across sleep).
   absl::StatusOr<std::uint64_t> StepCount();
 
@@ -105,6 +105,8 @@ class Engine {
   Engine(Device& device, std::unique_ptr<Model> model, EngineOptions options);
 
   absl::Status CheckOptions();
+  // Runs `part` and puts down what the driver took meanwhile under the owner.
+  absl::Status Measured(const char* owner, const std::function<absl::Status()>& part);
   absl::Status MakeArena();
   absl::Status ReserveSpans();
   absl::Status Profile();
@@ -121,6 +123,7 @@ class Engine {
   std::atomic<EngineState> state_{EngineState::kLoading};
   std::int32_t table_stride_ = 0;  // pages of the longest sequence
 
+  std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Residency> residency_;
   std::unique_ptr<Lane> lane_;
@@ -130,7 +133,6 @@ class Engine {
   const HostSpan* host_output_ = nullptr;
   KvPlan kv_plan_;
   KvPages pages_;
-  std::uint64_t executable_bytes_ = 0;
   AddressRange foreign_;  // only with plant_stale_pointer
   ChunkHandle foreign_chunk_;
 };

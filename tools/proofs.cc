@@ -194,6 +194,9 @@ Failure SleepAndWake(Engine& engine, const RunOptions& options, CycleLine& cycle
   const absl::StatusOr<MemoryUse> asleep = engine.device().Memory();
   if (!asleep.ok()) return Fail(asleep.status());
   cycle.own_bytes_asleep = asleep->own_bytes;
+  absl::StatusOr<LedgerReport> ledger = engine.Memory();
+  if (!ledger.ok()) return Fail(ledger.status());
+  cycle.ledger_asleep = *std::move(ledger);
   if (before->own_bytes - asleep->own_bytes != cycle.sleep.freed_bytes) {
     return {"parity", absl::StrCat("sleep says it freed ", cycle.sleep.freed_bytes,
                                    " B, the device says ", before->own_bytes - asleep->own_bytes)};

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "device/bytes.h"
+#include "tools/ledger_report.h"
 
 namespace holdfast {
 namespace {
@@ -88,11 +89,6 @@ std::string ReportText(const RunReport& r) {
   absl::StrAppendFormat(
       &out, "scratch: %s for all buckets of the lane (separate: %s), height / lower bound %.3f\n",
       FormatBytes(r.scratch_bytes), FormatBytes(r.scratch_sum_bytes), r.plan_ratio);
-  if (r.process_bytes > 0) {
-    absl::StrAppendFormat(&out,
-                          "process: %s of device memory by the driver, %s of it grown at capture\n",
-                          FormatBytes(r.process_bytes), FormatBytes(r.executable_bytes));
-  }
   absl::StrAppendFormat(&out, "\n%-14s %6s %8s  %s\n", "graph", "nodes", "replays",
                         "pointers by class");
   for (const GraphLine& g : r.graphs) {
@@ -102,6 +98,8 @@ std::string ReportText(const RunReport& r) {
     absl::StrAppendFormat(&out, "%-14s %6d %8d  %s\n", g.name, g.nodes, g.replays,
                           absl::StrJoin(classes, ", "));
   }
+  const LedgerReport* asleep = r.cycles.empty() ? nullptr : &r.cycles.front().ledger_asleep;
+  out += "\n" + LedgerText(r.ledger, asleep);
   out += "\nstart:";
   for (const auto& [stage, seconds] : r.seconds)
     absl::StrAppendFormat(&out, " %s %.2f s;", stage, seconds);
@@ -144,6 +142,7 @@ std::string ReportJson(const RunReport& r) {
   for (const CycleLine& c : r.cycles) {
     cycles.push_back({{"tags", c.tags},
                       {"sleep", TransitionJson(c.sleep)},
+                      {"ledger_asleep", LedgerJson(c.ledger_asleep)},
                       {"wake", TransitionJson(c.wake)},
                       {"own_bytes_awake", c.own_bytes_awake},
                       {"own_bytes_asleep", c.own_bytes_asleep},
@@ -178,8 +177,7 @@ std::string ReportJson(const RunReport& r) {
        {{"bytes", r.scratch_bytes},
         {"sum_bytes", r.scratch_sum_bytes},
         {"height_over_bound", r.plan_ratio}}},
-      {"executable_bytes", r.executable_bytes},
-      {"process_bytes", r.process_bytes},
+      {"ledger", LedgerJson(r.ledger)},
       {"prompts", r.prompts},
       {"tokens", r.tokens},
       {"sample", {{"prompt", Printable(r.sample_prompt)}, {"text", Printable(r.sample_text)}}},

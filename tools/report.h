@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "allocator/arena.h"
+#include "allocator/ledger.h"
 #include "allocator/residency.h"
 #include "runtime/engine.h"
 #include "tools/dictionary.h"
@@ -26,6 +27,7 @@ struct GraphLine {
 struct CycleLine {
   std::vector<std::string> tags;
   TransitionReport sleep, wake;
+  LedgerReport ledger_asleep;
   std::uint64_t own_bytes_awake = 0, own_bytes_asleep = 0, own_bytes_again = 0;
   std::uint64_t scribbled_bytes = 0;
   // Proofs; each is a count of what was compared.
@@ -41,7 +43,8 @@ struct RunReport {
   std::map<std::string, double> seconds;  // by stage of the start
   std::vector<TagBytes> tags;
   KvPlan kv;
-  std::uint64_t scratch_bytes = 0, scratch_sum_bytes = 0, executable_bytes = 0, process_bytes = 0;
+  LedgerReport ledger;  // once serving
+  std::uint64_t scratch_bytes = 0, scratch_sum_bytes = 0;
   double plan_ratio = 1;
   std::vector<GraphLine> graphs;
   std::vector<CycleLine> cycles;  // those that passed

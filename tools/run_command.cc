@@ -73,18 +73,16 @@ EngineOptions MakeEngineOptions(const RunOptions& options, RunReport& report) {
   return engine;
 }
 
-void DescribeEngine(Engine& engine, RunReport& report) {
+absl::Status DescribeEngine(Engine& engine, RunReport& report) {
   report.tags = engine.arena().bytes_by_tag();
   report.kv = engine.kv_plan();
   report.scratch_bytes = engine.graphs().scratch_bytes();
   report.scratch_sum_bytes = engine.graphs().scratch_sum_bytes();
   report.plan_ratio = engine.graphs().plan_ratio();
-  report.executable_bytes = engine.executable_bytes();
-  if (const auto memory = engine.device().Memory(); memory.ok() && engine.device().info().is_cuda) {
-    report.process_bytes = memory->process_bytes;
-  }
+  HOLDFAST_ASSIGN_OR_RETURN(report.ledger, engine.Memory());
   report.base_candidate = engine.arena().base_candidate();
   report.arena_base = absl::StrFormat("0x%x", engine.arena().window().base.value);
+  return absl::OkStatus();
 }
 
 void DescribeGraphs(Engine& engine, RunReport& report) {
@@ -212,7 +210,7 @@ absl::StatusOr<RunReport> Run(const RunOptions& options) {
     return report;
   }
   if (!engine.ok()) return engine.status();
-  DescribeEngine(**engine, report);
+  HOLDFAST_RETURN_IF_ERROR(DescribeEngine(**engine, report));
   absl::StatusOr<Failure> failure = Prove(**engine, options, report);
   if (!failure.ok()) return failure.status();
   if (failure->failed()) report.failure = failure->Text();

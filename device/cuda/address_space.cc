@@ -15,6 +15,9 @@ namespace {
 // the caller what it asked.
 constexpr std::uint64_t kLeastHintedBytes = 64 * kMiB;
 
+// What a shareable chunk is exported as.
+constexpr CUmemAllocationHandleType kHandleType = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
 std::string RangeText(AddressRange range) {
   return absl::StrFormat("0x%x + %s", range.base.value, FormatBytes(range.bytes));
 }
@@ -50,10 +53,10 @@ AddressSpace::~AddressSpace() {
   }
 }
 
-CUmemAllocationProp AddressSpace::ChunkProperties() const {
+CUmemAllocationProp AddressSpace::ChunkProperties(bool shareable) const {
   CUmemAllocationProp properties = {};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+  properties.requestedHandleTypes = shareable ? kHandleType : CU_MEM_HANDLE_TYPE_NONE;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   properties.location.id = context_->device();
   properties.allocFlags.gpuDirectRDMACapable = 0;
@@ -61,13 +64,19 @@ CUmemAllocationProp AddressSpace::ChunkProperties() const {
 }
 
 absl::StatusOr<std::uint64_t> AddressSpace::Granularity() const {
-  const CUmemAllocationProp properties = ChunkProperties();
-  std::size_t granularity = 0;
-  HOLDFAST_RETURN_IF_ERROR(
-      ToStatus(context_->driver().MemGetAllocationGranularity(&granularity, &properties,
-                                                              CU_MEM_ALLOC_GRANULARITY_MINIMUM),
-               "cuMemGetAllocationGranularity", {.object = context_->name()}));
-  return granularity;
+  // One figure for all chunks. Shareable ones may ask for more, where they exist at all.
+  std::size_t most = 0;
+  for (const bool shareable : {false, true}) {
+    const CUmemAllocationProp properties = ChunkProperties(shareable);
+    std::size_t granularity = 0;
+    const CUresult code = context_->driver().MemGetAllocationGranularity(
+        &granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    if (shareable && code != CUDA_SUCCESS) break;
+    HOLDFAST_RETURN_IF_ERROR(
+        ToStatus(code, "cuMemGetAllocationGranularity", {.object = context_->name()}));
+    most = std::max(most, granularity);
+  }
+  return most;
 }
 
 absl::StatusOr<AddressRange> AddressSpace::Reserve(std::uint64_t bytes, DeviceAddress hint) {
@@ -101,20 +110,49 @@ absl::Status AddressSpace::Free(AddressRange range) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ChunkHandle> AddressSpace::Create(std::uint64_t bytes) {
-  const CUmemAllocationProp properties = ChunkProperties();
+absl::StatusOr<ChunkHandle> AddressSpace::Create(std::uint64_t bytes, const ChunkOptions& options) {
+  const CUmemAllocationProp properties = ChunkProperties(options.shareable);
   CUmemGenericAllocationHandle handle = 0;
   const CUresult code = context_->driver().MemCreate(&handle, bytes, &properties, /*flags=*/0);
   if (code != CUDA_SUCCESS) {
     const std::uint64_t free = code == CUDA_ERROR_OUT_OF_MEMORY ? context_->FreeBytes() : 0;
     return ToStatus(code, "cuMemCreate", {.object = "chunk", .need = bytes, .have = free});
   }
+  return Add({.handle = handle, .bytes = bytes, .shareable = options.shareable});
+}
+
+ChunkHandle AddressSpace::Add(const Chunk& chunk) {
   const std::lock_guard<std::mutex> change(changes_);
   const std::lock_guard<std::mutex> books(books_);
   const std::uint64_t id = next_chunk_++;
-  chunks_[id] = {.handle = handle, .bytes = bytes};
-  own_bytes_ += bytes;
+  chunks_[id] = chunk;
+  (chunk.imported ? imported_bytes_ : own_bytes_) += chunk.bytes;
   return ChunkHandle{id};
+}
+
+absl::StatusOr<FileDescriptor> AddressSpace::Export(ChunkHandle handle) {
+  const std::lock_guard<std::mutex> change(changes_);
+  const auto chunk = chunks_.find(handle.id);
+  if (chunk == chunks_.end() || chunk->second.released) return Invalid("chunk", "no such chunk");
+  if (!chunk->second.shareable) {
+    return MakeError({.kind = ErrorKind::kUnsupported, .object = "chunk"},
+                     "it was not made shareable");
+  }
+  int file = -1;
+  HOLDFAST_RETURN_IF_ERROR(ToStatus(context_->driver().MemExportToShareableHandle(
+                                        &file, chunk->second.handle, kHandleType, /*flags=*/0),
+                                    "cuMemExportToShareableHandle", {.object = "chunk"}));
+  return FileDescriptor(file);
+}
+
+absl::StatusOr<ChunkHandle> AddressSpace::Import(int file, std::uint64_t bytes) {
+  CUmemGenericAllocationHandle handle = 0;
+  // The driver takes the number of the file as if it were a pointer, and does not keep it.
+  void* const os_handle = reinterpret_cast<void*>(static_cast<std::uintptr_t>(file));
+  HOLDFAST_RETURN_IF_ERROR(
+      ToStatus(context_->driver().MemImportFromShareableHandle(&handle, os_handle, kHandleType),
+               "cuMemImportFromShareableHandle", {.object = "imported chunk", .need = bytes}));
+  return Add({.handle = handle, .bytes = bytes, .imported = true});
 }
 
 absl::Status AddressSpace::Release(ChunkHandle handle) {
@@ -245,6 +283,11 @@ std::uint64_t AddressSpace::own_bytes() const {
   return own_bytes_;
 }
 
+std::uint64_t AddressSpace::imported_bytes() const {
+  const std::lock_guard<std::mutex> books(books_);
+  return imported_bytes_;
+}
+
 absl::Status AddressSpace::CheckWholeMappings(AddressRange range, const std::string& call) const {
   std::uint64_t next = range.base.value;
   const std::uint64_t end = range.end().value;
@@ -274,7 +317,7 @@ bool AddressSpace::OverlapsMapping(AddressRange range) const {
 
 void AddressSpace::DropIfUnused(Chunks::iterator chunk) {
   if (!chunk->second.released || chunk->second.mappings != 0) return;
-  own_bytes_ -= chunk->second.bytes;
+  (chunk->second.imported ? imported_bytes_ : own_bytes_) -= chunk->second.bytes;
   chunks_.erase(chunk);
 }
 

@@ -35,8 +35,10 @@ class AddressSpace {
   // The contracts are Device's.
   absl::StatusOr<AddressRange> Reserve(std::uint64_t bytes, DeviceAddress hint);
   absl::Status Free(AddressRange range);
-  absl::StatusOr<ChunkHandle> Create(std::uint64_t bytes);
+  absl::StatusOr<ChunkHandle> Create(std::uint64_t bytes, const ChunkOptions& options);
   absl::Status Release(ChunkHandle chunk);
+  absl::StatusOr<FileDescriptor> Export(ChunkHandle chunk);
+  absl::StatusOr<ChunkHandle> Import(int file, std::uint64_t bytes);
   absl::Status Map(DeviceAddress address, std::uint64_t bytes, ChunkHandle chunk);
   absl::Status Unmap(AddressRange range);
   absl::Status SetAccess(AddressRange range, Access access);
@@ -47,8 +49,10 @@ class AddressSpace {
   // names it.
   absl::Status CheckAccess(AddressRange range, Access needed, const std::string& what) const;
 
-  // Physical bytes held: chunks not released, and released ones that are still mapped.
+  // Physical bytes held: chunks not released, and released ones that are still mapped. Made here,
+  // or elsewhere.
   std::uint64_t own_bytes() const;
+  std::uint64_t imported_bytes() const;
 
  private:
   struct Chunk {
@@ -56,6 +60,8 @@ class AddressSpace {
     std::uint64_t bytes = 0;
     std::uint64_t mappings = 0;
     bool released = false;
+    bool shareable = false;
+    bool imported = false;
   };
   struct Reservation {
     std::uint64_t bytes = 0;         // as asked for
@@ -68,7 +74,8 @@ class AddressSpace {
   };
   using Chunks = std::map<std::uint64_t, Chunk>;
 
-  CUmemAllocationProp ChunkProperties() const;
+  CUmemAllocationProp ChunkProperties(bool shareable) const;
+  ChunkHandle Add(const Chunk& chunk);
 
   // These read the books; either lock is held.
   // OK if `range` is exactly covered by whole mappings, without a gap; `call` names the request.
@@ -90,6 +97,7 @@ class AddressSpace {
   std::map<std::uint64_t, Reservation> reservations_;
   std::uint64_t next_chunk_ = 1;
   std::uint64_t own_bytes_ = 0;
+  std::uint64_t imported_bytes_ = 0;
 };
 
 }  // namespace holdfast

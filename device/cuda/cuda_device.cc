@@ -66,10 +66,21 @@ class CudaDevice final : public Device {
     const RelaxedCaptureScope relaxed;
     return address_space_.Free(range);
   }
-  absl::StatusOr<ChunkHandle> DoCreateChunk(std::uint64_t bytes) override {
+  absl::StatusOr<ChunkHandle> DoCreateChunk(std::uint64_t bytes,
+                                            const ChunkOptions& options) override {
     HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
     const RelaxedCaptureScope relaxed;
-    return address_space_.Create(bytes);
+    return address_space_.Create(bytes, options);
+  }
+  absl::StatusOr<FileDescriptor> DoExportChunk(ChunkHandle chunk) override {
+    HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
+    const RelaxedCaptureScope relaxed;
+    return address_space_.Export(chunk);
+  }
+  absl::StatusOr<ChunkHandle> DoImportChunk(int file, std::uint64_t bytes) override {
+    HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
+    const RelaxedCaptureScope relaxed;
+    return address_space_.Import(file, bytes);
   }
   absl::Status DoReleaseChunk(ChunkHandle chunk) override {
     HOLDFAST_RETURN_IF_ERROR(context_->MakeCurrent());
@@ -289,6 +300,7 @@ absl::StatusOr<MemoryUse> CudaDevice::DoMemory() const {
   HOLDFAST_RETURN_IF_ERROR(ToStatus(context_->driver().MemGetInfo(&free, &total), "cuMemGetInfo",
                                     {.object = context_->name()}));
   return MemoryUse{.own_bytes = address_space_.own_bytes(),
+                   .imported_bytes = address_space_.imported_bytes(),
                    .process_bytes = pci_bus_id_.empty() ? 0 : NvmlProcessBytes(pci_bus_id_),
                    .free_bytes = free};
 }

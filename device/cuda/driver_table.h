@@ -12,42 +12,44 @@
 
 namespace holdfast {
 
-#define HOLDFAST_DRIVER_FUNCTIONS(X)    \
-  X(Init, 2000)                         \
-  X(GetErrorName, 6000)                 \
-  X(GetErrorString, 6000)               \
-  X(DeviceGetCount, 2000)               \
-  X(DeviceGet, 2000)                    \
-  X(DeviceGetName, 2000)                \
-  X(DeviceGetAttribute, 2000)           \
-  X(DeviceTotalMem, 3020)               \
-  X(DeviceGetPCIBusId, 4010)            \
-  X(DevicePrimaryCtxRetain, 7000)       \
-  X(DevicePrimaryCtxRelease, 11000)     \
-  X(CtxGetCurrent, 4000)                \
-  X(CtxSetCurrent, 4000)                \
-  X(CtxGetLimit, 3010)                  \
-  X(CtxSetLimit, 3010)                  \
-  X(MemGetInfo, 3020)                   \
-  X(MemGetAllocationGranularity, 10020) \
-  X(MemAddressReserve, 10020)           \
-  X(MemAddressFree, 10020)              \
-  X(MemCreate, 10020)                   \
-  X(MemRelease, 10020)                  \
-  X(MemMap, 10020)                      \
-  X(MemUnmap, 10020)                    \
-  X(MemSetAccess, 10020)                \
-  X(PointerGetAttributes, 7000)         \
-  X(GraphGetNodes, 10000)               \
-  X(GraphGetEdges, 12030)               \
-  X(GraphNodeGetType, 10000)            \
-  X(GraphKernelNodeGetParams, 12000)    \
-  X(GraphMemcpyNodeGetParams, 10000)    \
-  X(GraphMemsetNodeGetParams, 10000)    \
-  X(GraphChildGraphNodeGetGraph, 10000) \
-  X(FuncGetParamInfo, 12040)            \
-  X(FuncGetName, 12030)                 \
-  X(KernelGetParamInfo, 12040)          \
+#define HOLDFAST_DRIVER_FUNCTIONS(X)     \
+  X(Init, 2000)                          \
+  X(GetErrorName, 6000)                  \
+  X(GetErrorString, 6000)                \
+  X(DeviceGetCount, 2000)                \
+  X(DeviceGet, 2000)                     \
+  X(DeviceGetName, 2000)                 \
+  X(DeviceGetAttribute, 2000)            \
+  X(DeviceTotalMem, 3020)                \
+  X(DeviceGetPCIBusId, 4010)             \
+  X(DevicePrimaryCtxRetain, 7000)        \
+  X(DevicePrimaryCtxRelease, 11000)      \
+  X(CtxGetCurrent, 4000)                 \
+  X(CtxSetCurrent, 4000)                 \
+  X(CtxGetLimit, 3010)                   \
+  X(CtxSetLimit, 3010)                   \
+  X(MemGetInfo, 3020)                    \
+  X(MemGetAllocationGranularity, 10020)  \
+  X(MemAddressReserve, 10020)            \
+  X(MemAddressFree, 10020)               \
+  X(MemCreate, 10020)                    \
+  X(MemRelease, 10020)                   \
+  X(MemExportToShareableHandle, 10020)   \
+  X(MemImportFromShareableHandle, 10020) \
+  X(MemMap, 10020)                       \
+  X(MemUnmap, 10020)                     \
+  X(MemSetAccess, 10020)                 \
+  X(PointerGetAttributes, 7000)          \
+  X(GraphGetNodes, 10000)                \
+  X(GraphGetEdges, 12030)                \
+  X(GraphNodeGetType, 10000)             \
+  X(GraphKernelNodeGetParams, 12000)     \
+  X(GraphMemcpyNodeGetParams, 10000)     \
+  X(GraphMemsetNodeGetParams, 10000)     \
+  X(GraphChildGraphNodeGetGraph, 10000)  \
+  X(FuncGetParamInfo, 12040)             \
+  X(FuncGetName, 12030)                  \
+  X(KernelGetParamInfo, 12040)           \
   X(KernelGetName, 12030)
 
 struct DriverTable {

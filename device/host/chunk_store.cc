@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -17,36 +18,84 @@ std::uint64_t NextGeneration() {
   return last.fetch_add(1) + 1;
 }
 
+namespace {
+
+absl::StatusOr<FileDescriptor> NewFile(const char* name) {
+  FileDescriptor file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file) return OsError("host device", "memfd_create", errno);
+  return file;
+}
+
+absl::Status SetSize(int file, std::uint64_t bytes) {
+  if (ftruncate(file, static_cast<off_t>(bytes)) == 0) return absl::OkStatus();
+  return OsError("chunk", "ftruncate", errno, bytes);
+}
+
+absl::Status NoSuchChunk() {
+  return MakeError({.kind = ErrorKind::kInvalidArgument, .object = "chunk"},
+                   "no such chunk, or already released");
+}
+
+}  // namespace
+
 absl::StatusOr<ChunkStore> ChunkStore::Create(std::uint64_t capacity_bytes) {
-  const int file = memfd_create("holdfast-device", MFD_CLOEXEC);
-  if (file < 0) return OsError("host device", "memfd_create", errno);
-  return ChunkStore(file, capacity_bytes);
+  HOLDFAST_ASSIGN_OR_RETURN(FileDescriptor file, NewFile("holdfast-device"));
+  return ChunkStore(std::move(file), capacity_bytes);
 }
 
-ChunkStore::ChunkStore(ChunkStore&& other) noexcept
-    : file_(std::exchange(other.file_, -1)),
-      capacity_bytes_(other.capacity_bytes_),
-      used_bytes_(other.used_bytes_),
-      driver_bytes_(other.driver_bytes_),
-      end_offset_(other.end_offset_),
-      last_id_(other.last_id_),
-      chunks_(std::move(other.chunks_)) {}
-
-ChunkStore::~ChunkStore() {
-  if (file_ >= 0) close(file_);
-}
-
-absl::StatusOr<ChunkHandle> ChunkStore::Allocate(std::uint64_t bytes) {
+absl::StatusOr<ChunkHandle> ChunkStore::Allocate(std::uint64_t bytes, const ChunkOptions& options) {
   HOLDFAST_RETURN_IF_ERROR(CheckRoom(bytes, "create chunk"));
-  const std::uint64_t offset = end_offset_;
-  if (ftruncate(file_, static_cast<off_t>(offset + bytes)) != 0) {
-    return OsError("chunk", "ftruncate", errno, bytes);
+  HostChunk chunk{.bytes = bytes};
+  if (options.shareable) {
+    HOLDFAST_ASSIGN_OR_RETURN(chunk.own_file, NewFile("holdfast-chunk"));
+    HOLDFAST_RETURN_IF_ERROR(SetSize(chunk.own_file.get(), bytes));
+  } else {
+    HOLDFAST_RETURN_IF_ERROR(SetSize(file_.get(), end_offset_ + bytes));
+    chunk.offset = end_offset_;
+    end_offset_ += bytes;
   }
-  end_offset_ = offset + bytes;
   used_bytes_ += bytes;
+  return Add(std::move(chunk));
+}
+
+absl::StatusOr<FileDescriptor> ChunkStore::Export(ChunkHandle handle) const {
+  const HostChunk* chunk = Find(handle);
+  if (chunk == nullptr) return NoSuchChunk();
+  if (!chunk->own_file) {
+    return MakeError({.kind = ErrorKind::kUnsupported, .object = "chunk"},
+                     "it was not made shareable");
+  }
+  FileDescriptor file(fcntl(chunk->own_file.get(), F_DUPFD_CLOEXEC, 0));
+  if (!file) return OsError("chunk", "fcntl", errno);
+  return file;
+}
+
+absl::StatusOr<ChunkHandle> ChunkStore::Import(int file, std::uint64_t bytes) {
+  struct stat about = {};
+  const bool known = fstat(file, &about) == 0;
+  // Only a memfd has seals to ask for.
+  if (!known || !S_ISREG(about.st_mode) || fcntl(file, F_GET_SEALS) < 0) {
+    return MakeError({.kind = ErrorKind::kInvalidArgument, .object = "imported chunk"},
+                     "the file is no exported chunk");
+  }
+  if (static_cast<std::uint64_t>(about.st_size) != bytes) {
+    return MakeError({.kind = ErrorKind::kInvalidArgument,
+                      .object = "imported chunk",
+                      .need = static_cast<std::uint64_t>(about.st_size),
+                      .have = bytes},
+                     "the exported chunk has another size");
+  }
+  HostChunk chunk{.bytes = bytes, .imported = true};
+  chunk.own_file = FileDescriptor(fcntl(file, F_DUPFD_CLOEXEC, 0));
+  if (!chunk.own_file) return OsError("imported chunk", "fcntl", errno);
+  imported_bytes_ += bytes;
+  return Add(std::move(chunk));
+}
+
+ChunkHandle ChunkStore::Add(HostChunk chunk) {
+  chunk.generation = NextGeneration();
   const ChunkHandle handle{++last_id_};
-  chunks_.emplace(handle.id,
-                  HostChunk{.offset = offset, .bytes = bytes, .generation = NextGeneration()});
+  chunks_.emplace(handle.id, std::move(chunk));
   return handle;
 }
 
@@ -68,10 +117,7 @@ absl::Status ChunkStore::TakeForDriver(std::uint64_t bytes, const std::string& w
 
 absl::Status ChunkStore::Release(ChunkHandle handle) {
   const auto chunk = chunks_.find(handle.id);
-  if (chunk == chunks_.end() || chunk->second.released) {
-    return MakeError({.kind = ErrorKind::kInvalidArgument, .object = "chunk"},
-                     "no such chunk, or already released");
-  }
+  if (chunk == chunks_.end() || chunk->second.released) return NoSuchChunk();
   chunk->second.released = true;
   FreePagesIfUnused(chunk);
   return absl::OkStatus();
@@ -94,11 +140,13 @@ void ChunkStore::DropMapping(ChunkHandle handle) {
 void ChunkStore::FreePagesIfUnused(std::map<std::uint64_t, HostChunk>::iterator chunk) {
   const HostChunk& gone = chunk->second;
   if (!gone.released || gone.mappings != 0) return;
-  // Cannot fail on a memfd for a range inside the file; were it to, only pages would be held
-  // longer: the range is never handed out again.
-  fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(gone.offset),
-            static_cast<off_t>(gone.bytes));
-  used_bytes_ -= gone.bytes;
+  if (!gone.own_file) {
+    // Cannot fail on a memfd for a range inside the file; were it to, only pages would be held
+    // longer: the range is never handed out again.
+    fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              static_cast<off_t>(gone.offset), static_cast<off_t>(gone.bytes));
+  }
+  (gone.imported ? imported_bytes_ : used_bytes_) -= gone.bytes;
   chunks_.erase(chunk);
 }
 

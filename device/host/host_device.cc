@@ -71,8 +71,15 @@ class HostDevice final : public Device {
     return memory_.Reserve(bytes, hint);
   }
   absl::Status DoFreeAddress(AddressRange range) override { return memory_.Free(range); }
-  absl::StatusOr<ChunkHandle> DoCreateChunk(std::uint64_t bytes) override {
-    return memory_.CreateChunk(bytes);
+  absl::StatusOr<ChunkHandle> DoCreateChunk(std::uint64_t bytes,
+                                            const ChunkOptions& options) override {
+    return memory_.CreateChunk(bytes, options);
+  }
+  absl::StatusOr<FileDescriptor> DoExportChunk(ChunkHandle chunk) override {
+    return memory_.ExportChunk(chunk);
+  }
+  absl::StatusOr<ChunkHandle> DoImportChunk(int file, std::uint64_t bytes) override {
+    return memory_.ImportChunk(file, bytes);
   }
   absl::Status DoReleaseChunk(ChunkHandle chunk) override { return memory_.ReleaseChunk(chunk); }
   absl::Status DoMap(DeviceAddress address, std::uint64_t bytes, ChunkHandle chunk) override {

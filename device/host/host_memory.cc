@@ -82,9 +82,20 @@ absl::Status HostMemory::Free(AddressRange range) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ChunkHandle> HostMemory::CreateChunk(std::uint64_t bytes) {
+absl::StatusOr<ChunkHandle> HostMemory::CreateChunk(std::uint64_t bytes,
+                                                    const ChunkOptions& options) {
   std::lock_guard<std::mutex> lock(mutex_);
-  return chunks_.Allocate(bytes);
+  return chunks_.Allocate(bytes, options);
+}
+
+absl::StatusOr<FileDescriptor> HostMemory::ExportChunk(ChunkHandle chunk) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return chunks_.Export(chunk);
+}
+
+absl::StatusOr<ChunkHandle> HostMemory::ImportChunk(int file, std::uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return chunks_.Import(file, bytes);
 }
 
 absl::Status HostMemory::ReleaseChunk(ChunkHandle chunk) {
@@ -110,7 +121,7 @@ absl::Status HostMemory::Map(DeviceAddress address, std::uint64_t bytes, ChunkHa
       (next != mappings_.end() && next->first < range.end())) {
     return Invalid("mapping", "something is mapped there");
   }
-  if (mmap(Pointer(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, chunks_.file(),
+  if (mmap(Pointer(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, chunks_.FileOf(*chunk),
            static_cast<off_t>(chunk->offset)) == MAP_FAILED) {
     return OsError("mapping", "mmap", errno, bytes);
   }
@@ -169,6 +180,7 @@ MemoryUse HostMemory::Use() const {
   std::lock_guard<std::mutex> lock(mutex_);
   const std::uint64_t used = chunks_.used_bytes();
   return {.own_bytes = used,
+          .imported_bytes = chunks_.imported_bytes(),
           .process_bytes = used + chunks_.driver_bytes(),
           .free_bytes = chunks_.free_bytes()};
 }

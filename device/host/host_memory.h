@@ -33,8 +33,10 @@ class HostMemory {
   // The contracts of Device's methods of the same names; sizes and alignments are checked there.
   absl::StatusOr<AddressRange> Reserve(std::uint64_t bytes, DeviceAddress hint);
   absl::Status Free(AddressRange range);
-  absl::StatusOr<ChunkHandle> CreateChunk(std::uint64_t bytes);
+  absl::StatusOr<ChunkHandle> CreateChunk(std::uint64_t bytes, const ChunkOptions& options);
   absl::Status ReleaseChunk(ChunkHandle chunk);
+  absl::StatusOr<FileDescriptor> ExportChunk(ChunkHandle chunk) const;
+  absl::StatusOr<ChunkHandle> ImportChunk(int file, std::uint64_t bytes);
   absl::Status Map(DeviceAddress address, std::uint64_t bytes, ChunkHandle chunk);
   absl::Status Unmap(AddressRange range);
   absl::Status SetAccess(AddressRange range, Access access);

@@ -42,6 +42,17 @@ absl::Status SmallLife(Device& device) {
   HOLDFAST_RETURN_IF_ERROR(device.Map(range.base, bytes, chunk));
   books.OnExit([&device, range] { return device.Unmap(range); });
   HOLDFAST_RETURN_IF_ERROR(device.SetAccess(range, Access::kReadWrite));
+  HOLDFAST_RETURN_IF_ERROR(device.ReleaseLocalMemory());
+  books.OnExit([&device] { return device.RestoreLocalMemory(); });
+  HOLDFAST_RETURN_IF_ERROR(device.RestoreLocalMemory());
+
+  HOLDFAST_ASSIGN_OR_RETURN(const ChunkHandle shared,
+                            device.CreateChunk(bytes, {.shareable = true}));
+  books.OnExit([&device, shared] { return device.ReleaseChunk(shared); });
+  HOLDFAST_ASSIGN_OR_RETURN(const FileDescriptor file, device.ExportChunk(shared));
+  HOLDFAST_ASSIGN_OR_RETURN(const ChunkHandle imported, device.ImportChunk(file, bytes));
+  books.OnExit([&device, imported] { return device.ReleaseChunk(imported); });
+
   HOLDFAST_ASSIGN_OR_RETURN(const HostBuffer buffer, device.AllocateHost(4096));
   // Before the stream, so that it outlives the work that is drained when the stream goes.
   std::unique_ptr<ExecutableGraph> executable;

@@ -80,6 +80,63 @@ TEST_F(StreamConformance, HashesEqualTheHostsLeafByLeaf) {
   EXPECT_EQ(changed[2], hashes[2]);
 }
 
+// Bases and sizes on either side of a unit, a row and a tile; contents that change place between
+// leaves.
+TEST_F(StreamConformance, HashesOfAnyPieceEqualTheHosts) {
+  MappedMemory memory(*device_, 2 * kHashLeafBytes);
+  std::vector<std::uint64_t> words(2 * kHashLeafBytes / 8);
+  std::uint64_t state = 1;
+  for (std::uint64_t& word : words) word = HashMix(state++);
+  Upload(memory.base(), words);
+  const char* data = reinterpret_cast<const char*>(words.data());
+  for (const std::uint64_t offset : {0, 8, 16, 520}) {
+    for (const std::uint64_t bytes : {1, 7, 8, 9, 16, 17, 511, 512, 4096, 4097, 33000, 300000}) {
+      const std::vector<Hash128> hashes = Hash({memory.base() + offset, bytes});
+      EXPECT_EQ(hashes[0], HashLeafOnHost(data + offset, bytes)) << offset << " " << bytes;
+    }
+  }
+  const std::vector<Hash128> before = Hash(memory.range());
+  std::swap_ranges(words.begin(), words.begin() + kHashLeafBytes / 8,
+                   words.begin() + kHashLeafBytes / 8);
+  Upload(memory.base(), words);
+  const std::vector<Hash128> after = Hash(memory.range());
+  EXPECT_NE(after[0], before[0]);
+  EXPECT_EQ(after[0], before[1]);
+  EXPECT_EQ(after[1], before[0]);
+}
+
+TEST_F(StreamConformance, PageableBuffersAreCopiedButNeitherCapturedNorMapped) {
+  MappedMemory memory(*device_, granularity());
+  const std::vector<std::uint32_t> values = {1, 2, 3, 0xffffffffu};
+  ASSERT_OK_AND_ASSIGN(HostBuffer buffer, device_->AllocateHost(64, HostMemoryKind::kPageable));
+  EXPECT_EQ(buffer.kind(), HostMemoryKind::kPageable);
+  EXPECT_EQ(buffer.data()[63], std::byte{0});
+  EXPECT_FALSE(device_->Query({reinterpret_cast<std::uint64_t>(buffer.data())}).mapped);
+  std::memcpy(buffer.data(), values.data(), 16);
+  ASSERT_OK(device_->CopyToDevice(*stream_, memory.base(), buffer.data(), 16));
+  ASSERT_OK(device_->CopyToHost(*stream_, buffer.data() + 48, memory.base(), 16));
+  ASSERT_OK(device_->Synchronize(*stream_));
+  EXPECT_EQ(std::memcmp(buffer.data() + 48, values.data(), 16), 0);
+
+  // Past its end, into memory that is no buffer, and as the place of hashes.
+  EXPECT_THAT(device_->CopyToHost(*stream_, buffer.data() + 49, memory.base(), 16),
+              IsErrorKind(ErrorKind::kInvalidArgument));
+  std::vector<std::uint32_t> stray(4);
+  EXPECT_THAT(device_->CopyToHost(*stream_, stray.data(), memory.base(), 16),
+              IsErrorKind(ErrorKind::kInvalidArgument));
+  EXPECT_FALSE(
+      device_->HashLeaves(*stream_, {memory.base(), 8}, reinterpret_cast<Hash128*>(buffer.data()))
+          .ok());
+  ASSERT_OK(device_->BeginCapture(*stream_));
+  EXPECT_FALSE(device_->CopyToDevice(*stream_, memory.base(), buffer.data(), 16).ok());
+  device_->EndCapture(*stream_).status().IgnoreError();
+  HostBuffer moved = std::move(buffer);
+  EXPECT_EQ(moved.kind(), HostMemoryKind::kPageable);
+  moved = HostBuffer();
+  EXPECT_OK(device_->Fill(*stream_, memory.base(), 0, 16));
+  EXPECT_OK(device_->Synchronize(*stream_));
+}
+
 TEST_F(StreamConformance, WorkOfOneStreamRunsInOrder) {
   MappedMemory memory(*device_, granularity());
   Upload(memory.base(), std::vector<float>{1.0f});

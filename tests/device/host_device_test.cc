@@ -244,6 +244,21 @@ TEST_F(HostDeviceTest, CopiesNeedPinnedMemoryOfTheDevice) {
   EXPECT_OK(device_->Synchronize(*stream_));
 }
 
+TEST_F(HostDeviceTest, ThePinLimitStopsPinnedBuffersOnly) {
+  const auto device = TestHostDevice({.host_pin_limit_bytes = 10000});
+  ASSERT_OK_AND_ASSIGN(HostBuffer first, device->AllocateHost(6000));
+  const auto refused = device->AllocateHost(4001);
+  EXPECT_THAT(refused, IsErrorKind(ErrorKind::kOutOfHostMemory));
+  EXPECT_EQ(GetErrorInfo(refused.status())->call, "pin");
+  EXPECT_EQ(GetErrorInfo(refused.status())->need, 4001u);
+  EXPECT_EQ(GetErrorInfo(refused.status())->have, 4000u);
+  EXPECT_OK(device->AllocateHost(4000));  // and back at once
+  EXPECT_OK(device->AllocateHost(50000, HostMemoryKind::kPageable));
+  first = HostBuffer();
+  EXPECT_OK(device->AllocateHost(10000));
+  EXPECT_TRUE(device->calls().Balanced());
+}
+
 TEST_F(HostDeviceTest, ManyThreadsMayEnqueueAndWait) {
   MappedMemory memory(*device_, granularity());
   std::vector<std::thread> threads;
