@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<FailureRig>> Start(Device& device, const FailureC
   HOLDFAST_RETURN_IF_ERROR(rig->Sleep());
   if (cell.transition == kWake) return rig;
   HOLDFAST_RETURN_IF_ERROR(rig->Wake());
-  HOLDFAST_RETURN_IF_ERROR(rig->RewriteMutable(seed + 1));
+  HOLDFAST_RETURN_IF_ERROR(rig->Rewrite(seed + 1));
   return rig;
 }
 

@@ -113,10 +113,11 @@ absl::Status FailureRig::Sleep() {
 
 absl::Status FailureRig::Wake() { return residency_->Wake(tags_).status(); }
 
-absl::Status FailureRig::RewriteMutable(std::uint64_t seed) {
+absl::Status FailureRig::Rewrite(std::uint64_t seed) {
   for (Part& part : parts_) {
-    if (part.spec.role != Role::kMutable) continue;
+    if (part.spec.role != Role::kMutable && part.spec.role != Role::kCache) continue;
     part.written = ContentsOf(seed);
+    seed += kSpanBytes;
     HOLDFAST_RETURN_IF_ERROR(Write(arena_->range(part.id), part.written));
   }
   return absl::OkStatus();

@@ -34,8 +34,8 @@ class FailureRig {
   Arena& arena() { return *arena_; }
   absl::Status Sleep();
   absl::Status Wake();
-  // Other contents for mutable spans: what a later sleep has to copy.
-  absl::Status RewriteMutable(std::uint64_t seed);
+  // Other contents for mutable and cache spans: what a later sleep has to copy, or to drop.
+  absl::Status Rewrite(std::uint64_t seed);
 
   struct Look {
     std::uint64_t own_bytes = 0;

@@ -132,7 +132,10 @@ std::string SoakText(const SoakReport& r) {
   std::string out = absl::StrFormat("holdfast soak on %s (driver %s), seed %d: %d of %d cycles\n",
                                     r.device, r.driver, r.options.seed, r.cycles, r.options.cycles);
   for (const auto& [what, count] : r.counts) absl::StrAppendFormat(&out, "  %8d %s\n", count, what);
-  absl::StrAppendFormat(&out, "host memory grew by at most %d B\n", r.host_growth_bytes);
+  absl::StrAppendFormat(&out,
+                        "host memory grew by at most %d B; at most %d B of device memory without "
+                        "an owner\n",
+                        r.host_growth_bytes, r.unexplained_bytes);
   out += r.passed() ? "PASS\n" : absl::StrCat("FAIL: ", r.failure, "\n");
   return out;
 }
@@ -149,6 +152,7 @@ std::string SoakJson(const SoakReport& r) {
                                    {"cycles_wanted", r.options.cycles},
                                    {"counts", r.counts},
                                    {"host_growth_bytes", r.host_growth_bytes},
+                                   {"unexplained_bytes", r.unexplained_bytes},
                                    {"seconds", r.seconds},
                                    {"pass", r.passed()},
                                    {"failure", r.failure}};

@@ -35,6 +35,7 @@ struct SoakReport {
   std::int32_t cycles = 0;                      // that held
   std::map<std::string, std::uint64_t> counts;  // "sleeps", "failed wakes", "rewrites", ...
   std::int64_t host_growth_bytes = 0;           // the most that was seen, the pool trimmed
+  std::int64_t unexplained_bytes = 0;           // the most that the ledger could not name
   double seconds = 0;
   std::string failure;  // "cycle N: reason: what"; empty: PASS
   bool passed() const { return failure.empty(); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -96,6 +97,7 @@ Failure SoakCycles::Run() {
   if (Failure f = CheckAwake(engine_, *before, line); f.failed()) return f;
   report_.counts["leaf hashes compared"] += line.leaves_compared;
   report_.counts["pointers checked"] += line.pointers_checked;
+  if (Failure f = CheckLedger(); f.failed()) return f;
   if (Failure f = RestoreTheLeaf(); f.failed()) return f;
   return CompareGolden();
 }
@@ -180,6 +182,7 @@ Failure SoakCycles::Sleep(const std::vector<std::string>& tags, const Before& be
     return {"parity", absl::StrCat("sleep says it freed ", slept->freed_bytes, " B, the device ",
                                    before.own_bytes - *asleep)};
   }
+  if (Failure f = CheckLedger(); f.failed()) return f;
   if (neighbour_ == nullptr) return {};
   absl::Status scribbled = neighbour_->Take(slept->freed_bytes);
   if (scribbled.ok()) scribbled = neighbour_->Release();
@@ -227,6 +230,16 @@ Failure SoakCycles::CompareGolden() {
     report_.counts["completions compared"] += prompts->count();
   }
   return {};
+}
+
+Failure SoakCycles::CheckLedger() {
+  const absl::StatusOr<LedgerReport> ledger = engine_.Memory();
+  if (!ledger.ok()) return Fail(ledger.status());
+  report_.unexplained_bytes =
+      std::max(report_.unexplained_bytes, std::abs(ledger->unexplained_bytes));
+  if (ledger->adds_up()) return {};
+  return {"unexplained",
+          absl::StrCat(ledger->unexplained_bytes, " B of device memory have no owner")};
 }
 
 Failure SoakCycles::CheckHostMemory() {

@@ -40,6 +40,8 @@ class SoakCycles {
   Failure Wake(std::vector<std::string> tags);
   Failure WakeOnce(const std::vector<std::string>& tags);
   Failure CompareGolden();
+  // Every byte of device memory has an owner, within the ledger's bound.
+  Failure CheckLedger();
   absl::StatusOr<std::uint64_t> OwnBytes();
 
   Engine& engine_;
