@@ -2,20 +2,22 @@
 # Runs every test program and the demo of a GPU bundle, on a machine that needs only a driver. Copied into the
 # bundle as `run`; the repository is not needed.
 #
-# usage: run [--out DIR] [--device cuda:0] [--sanitize]
+# usage: run [--out DIR] [--device cuda:0] [--sanitize] [--bench]
 #   --out       where logs, JSON and summary.json go (default: ../gpu-check beside the bundle)
 #   --device    what to test on (default cuda:0)
 #   --sanitize  if compute-sanitizer is on PATH, also the kernels' tests under memcheck, racecheck, synccheck and
 #               initcheck
+#   --bench     also every benchmark, with JSON: minutes, and most of the GPU's memory
 # Goes on after a failure. Exit status: 0 if all passed, 1 if not, 2 for a wrong argument.
 set -euo pipefail
 
-usage_error() { printf 'run: %s (--out DIR, --device D, --sanitize)\n' "$*" >&2; exit 2; }
+usage_error() { printf 'run: %s (--out DIR, --device D, --sanitize, --bench)\n' "$*" >&2; exit 2; }
 
 bundle=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 out=$bundle/../gpu-check
 device=cuda:0
 sanitize=false
+bench=false
 while [[ $# -gt 0 ]]; do
   case $1 in
     --out | --device)
@@ -23,6 +25,7 @@ while [[ $# -gt 0 ]]; do
       if [[ $1 == --out ]]; then out=$2; else device=$2; fi
       shift 2 ;;
     --sanitize) sanitize=true; shift ;;
+    --bench) bench=true; shift ;;
     *) usage_error "unknown argument '$1'" ;;
   esac
 done
@@ -69,11 +72,23 @@ for test in bin/*_test; do
 done
 if command -v python3 >/dev/null; then
   step tools_cli python3 -B tests/cli_test.py bin/holdfast models/demo --device "$device"
+  step tools_audit_cli python3 -B tests/audit_cli_test.py bin/holdfast models/demo --device "$device"
 else
   echo "run: no python3: the tests of the command line are left out"
 fi
 step demo bin/holdfast run --model models/demo --cycles 3 --device "$device" --dictionary share/words \
   --min-dictionary-share 0.5 --json "$out/demo.json"
+
+step soak bin/holdfast soak --model models/demo --cycles 200 --seed 1 --device "$device" --json "$out/soak.json"
+step failures bin/holdfast failures --device "$device" --json "$out/failures.json" --markdown "$out/failures.md"
+
+if $bench; then
+  step bench_sleep bin/holdfast bench sleep --device "$device" --suite goals --big --json "$out/bench_sleep.json"
+  step bench_neighbour bin/holdfast bench sleep --device "$device" --bytes 1GiB --neighbour 100
+  step bench_replay bin/holdfast bench replay --device "$device" --json "$out/bench_replay.json"
+  step bench_capture bin/holdfast bench capture --device "$device" --json "$out/bench_capture.json"
+  step bench_audit bin/holdfast bench audit --device "$device" --json "$out/bench_audit.json"
+fi
 
 if $sanitize; then
   if command -v compute-sanitizer >/dev/null; then
