@@ -34,8 +34,8 @@ class OperationOrder {
   std::uint64_t count() const { return operations_.size(); }
   // True once operations may overlap: more than one stream, or a programmatic start.
   bool branched() const { return branched_; }
-  // Equal for equal sequences of calls.
-  std::uint64_t fingerprint() const { return fingerprint_; }
+  // Equal for equal sequences of calls; 0 until branched, for one stream needs no comparing.
+  std::uint64_t fingerprint() const { return branched_ ? fingerprint_ : 0; }
 
   // Of the operations [first, last]: the last one of each stream,
   OperationClock Latest(std::uint64_t first, std::uint64_t last) const;

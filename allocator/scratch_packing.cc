@@ -21,8 +21,9 @@ enum class Fit { kSmallestGap, kLowestGap };
 
 // From here on two orders are enough: an attempt costs the square of the number of requests.
 constexpr std::size_t kManyRequests = 5000;
-// Pairs that the search may look at: a fraction of a second.
-constexpr std::uint64_t kSearchPairs = 30'000'000;
+// What the search may do: a fraction of a second.
+constexpr std::uint64_t kSearchPairs = 30'000'000;  // pairs of requests looked at
+constexpr std::uint64_t kSearchRounds = 2000;
 
 // The offset for `bytes` among those already placed, which are sorted by offset. Only what
 // conflicts bounds a gap.
@@ -123,8 +124,8 @@ Packing PackScratch(const std::vector<ScratchRequest>& requests, std::vector<Pac
 
   const std::uint64_t pairs = items.size() * items.size() / 2 + 1;
   std::mt19937_64 random(items.size());  // the same search each time
-  for (std::uint64_t round = kSearchPairs / pairs; round > 0 && best.height > lower_bound;
-       --round) {
+  for (std::uint64_t round = std::min(kSearchRounds, kSearchPairs / pairs);
+       round > 0 && best.height > lower_bound; --round) {
     std::vector<PackItem> order = best_order;
     Disturb(order, best, random);
     Packing packing = PlaceInOrder(requests, order, best_fit);

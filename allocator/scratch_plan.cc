@@ -11,13 +11,9 @@
 namespace holdfast {
 namespace {
 
-struct Alive {
-  std::uint64_t most = 0;  // bytes
-  std::uint64_t at = 0;    // an operation at which that many are alive
-};
-
 // The most bytes alive at one operation: a sweep over beginnings and ends.
-Alive MostAlive(const std::vector<ScratchRequest>& requests, const std::vector<PackItem>& items) {
+std::uint64_t MostAlive(const std::vector<ScratchRequest>& requests,
+                        const std::vector<PackItem>& items) {
   struct Event {
     std::uint64_t time;
     bool ends;  // a lifetime includes its last operation, so beginnings of a time come before its
@@ -33,42 +29,48 @@ Alive MostAlive(const std::vector<ScratchRequest>& requests, const std::vector<P
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return std::tie(a.time, a.ends) < std::tie(b.time, b.ends);
   });
-  Alive result;
-  std::uint64_t alive = 0;
+  std::uint64_t alive = 0, most = 0;
   for (const Event& event : events) {
     alive = event.ends ? alive - event.bytes : alive + event.bytes;
-    if (alive > result.most) result = {alive, event.time};
+    most = std::max(most, alive);
   }
-  return result;
+  return most;
 }
 
-// No plan can be lower than the bytes of buffers that all conflict with each other. Those alive at
-// one operation do; where a step forks, those of a parallel branch may join them.
-std::uint64_t LowerBound(const std::vector<ScratchRequest>& requests,
-                         const std::vector<PackItem>& items) {
-  const Alive alive = MostAlive(requests, items);
-  std::vector<const ScratchRequest*> together;
-  std::vector<PackItem> others;
-  for (const PackItem& item : items) {
+// Of buffers that all conflict with each other, `seed` among them: the larger ones first.
+std::uint64_t Together(const std::vector<ScratchRequest>& requests,
+                       const std::vector<PackItem>& largest_first, const PackItem& seed) {
+  std::vector<const ScratchRequest*> together = {&requests[seed.index]};
+  std::uint64_t bytes = seed.bytes;
+  for (const PackItem& item : largest_first) {
+    if (item.index == seed.index) continue;
     const ScratchRequest& request = requests[item.index];
-    if (request.first <= alive.at && alive.at <= request.last) {
-      together.push_back(&request);
-    } else if (!request.latest.empty()) {
-      others.push_back(item);
-    }
-  }
-  std::uint64_t bytes = alive.most;
-  std::stable_sort(others.begin(), others.end(),
-                   [](const PackItem& a, const PackItem& b) { return a.bytes > b.bytes; });
-  for (const PackItem& item : others) {
-    const ScratchRequest& request = requests[item.index];
-    const bool with_all = std::all_of(together.begin(), together.end(),
-                                      [&](const auto* other) { return other->Conflicts(request); });
+    const bool with_all =
+        std::all_of(together.begin(), together.end(),
+                    [&](const ScratchRequest* other) { return other->Conflicts(request); });
     if (!with_all) continue;
     together.push_back(&request);
     bytes += item.bytes;
   }
   return bytes;
+}
+
+// No plan can be lower than the bytes of buffers that all conflict with each other. On one stream
+// those alive at one operation are the most there can be; where a step forks, those of parallel
+// branches conflict too, and the best of some such sets is taken.
+std::uint64_t LowerBound(const std::vector<ScratchRequest>& requests, std::vector<PackItem> items) {
+  constexpr std::size_t kSeeds = 64;
+  std::uint64_t bound = MostAlive(requests, items);
+  const bool branched = std::any_of(items.begin(), items.end(), [&](const PackItem& item) {
+    return !requests[item.index].latest.empty();
+  });
+  if (!branched) return bound;
+  std::stable_sort(items.begin(), items.end(),
+                   [](const PackItem& a, const PackItem& b) { return a.bytes > b.bytes; });
+  for (std::size_t i = 0; i < std::min(kSeeds, items.size()); ++i) {
+    bound = std::max(bound, Together(requests, items, items[i]));
+  }
+  return bound;
 }
 
 absl::StatusOr<std::vector<PackItem>> Check(const std::vector<ScratchRequest>& requests,

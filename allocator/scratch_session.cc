@@ -136,7 +136,7 @@ absl::Status ScratchSession::Finish() const {
   HOLDFAST_RETURN_IF_ERROR(overstayed_);
   if (measuring()) return absl::OkStatus();
   if (requests_.size() == plan_->requests.size()) {
-    if (plan_->order == 0 || plan_->order == order_.fingerprint()) return absl::OkStatus();
+    if (plan_->order == order_.fingerprint()) return absl::OkStatus();
     return MakeError({.kind = ErrorKind::kPlanMismatch, .object = scope_},
                      absl::StrCat("its ", order_.count(),
                                   " operations were not put on the same streams, forked and joined "
