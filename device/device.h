@@ -144,6 +144,8 @@ class CapturedGraph {
   virtual ~CapturedGraph() = default;
   // The nodes as data. kUnreadable nodes appear as such; only a lost device makes this fail.
   virtual absl::StatusOr<GraphView> View() const = 0;
+  // What AdoptGraph and other libraries take: the cudaGraph_t of a GPU's graph, or this object.
+  virtual void* native() = 0;
 };
 
 // What can be launched. Keeps what it needs of its template.

@@ -24,6 +24,7 @@ class CudaCapturedGraph final : public CapturedGraph {
 
   absl::StatusOr<GraphView> View() const override;
   cudaGraph_t get() const { return graph_; }
+  void* native() override { return graph_; }
 
  private:
   const CudaContext* context_;

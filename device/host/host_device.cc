@@ -58,6 +58,7 @@ class HostCapturedGraph final : public CapturedGraph {
   }
   ~HostCapturedGraph() override { LiveGraphs().Remove(this); }
   const RecordedGraph& graph() const { return *graph_; }
+  void* native() override { return this; }
 
   absl::StatusOr<GraphView> View() const override {
     GraphView view;

@@ -71,6 +71,8 @@ absl::Status SmallLife(Device& device) {
   HOLDFAST_RETURN_IF_ERROR(device.Gemm(*stream, *plan, operands));
   HOLDFAST_RETURN_IF_ERROR(
       device.HashLeaves(*stream, range, reinterpret_cast<Hash128*>(buffer.data())));
+  HOLDFAST_ASSIGN_OR_RETURN(const HostBuffer room, device.AllocateHost(sizeof(WordScan)));
+  HOLDFAST_RETURN_IF_ERROR(device.ScanWords(*stream, range, new (room.data()) WordScan{}));
   HOLDFAST_RETURN_IF_ERROR(device.Synchronize(*stream));
 
   HOLDFAST_RETURN_IF_ERROR(device.BeginCapture(*stream));
@@ -85,6 +87,7 @@ absl::Status SmallLife(Device& device) {
   absl::StatusOr<std::unique_ptr<CapturedGraph>> graph = device.EndCapture(*stream);
   HOLDFAST_RETURN_IF_ERROR(recorded);
   HOLDFAST_RETURN_IF_ERROR(graph.status());
+  HOLDFAST_RETURN_IF_ERROR(device.AdoptGraph((*graph)->native()).status());
   HOLDFAST_ASSIGN_OR_RETURN(executable, device.Instantiate(**graph));
   HOLDFAST_RETURN_IF_ERROR(device.LaunchGraph(*stream, *executable));
   return device.Synchronize(*stream);

@@ -69,7 +69,8 @@ TEST(CudaOpenTest, ErrorCodesBecomeKinds) {
   EXPECT_EQ(kind(ToStatus(cudaErrorLaunchFailure, "c")), ErrorKind::kDeviceLost);
   EXPECT_EQ(kind(ToStatus(cudaErrorECCUncorrectable, "c")), ErrorKind::kDeviceLost);
   EXPECT_EQ(kind(ToStatus(CUDA_ERROR_INVALID_VALUE, "c")), ErrorKind::kInvalidArgument);
-  EXPECT_EQ(kind(ToStatus(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "c")), ErrorKind::kDriver);
+  EXPECT_EQ(kind(ToStatus(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "c")),
+            ErrorKind::kUncapturable);
   EXPECT_EQ(kind(ToStatus(cudaErrorNotSupported, "c")), ErrorKind::kUnsupported);
   EXPECT_EQ(kind(ToStatus(CUBLAS_STATUS_NOT_SUPPORTED, "c")), ErrorKind::kUnsupported);
   const absl::Status memory =
