@@ -72,7 +72,6 @@ absl::Status SmallLife(Device& device) {
   HOLDFAST_RETURN_IF_ERROR(
       device.HashLeaves(*stream, range, reinterpret_cast<Hash128*>(buffer.data())));
   HOLDFAST_ASSIGN_OR_RETURN(const HostBuffer room, device.AllocateHost(sizeof(WordScan)));
-  HOLDFAST_ASSIGN_OR_RETURN(const HostBuffer room, device.AllocateHost(sizeof(WordScan)));
   HOLDFAST_RETURN_IF_ERROR(device.ScanWords(*stream, range, new (room.data()) WordScan{}));
   HOLDFAST_RETURN_IF_ERROR(device.Synchronize(*stream));
 
