@@ -54,6 +54,7 @@ absl::Status SmallLife(Device& device) {
   books.OnExit([&device, imported] { return device.ReleaseChunk(imported); });
 
   HOLDFAST_ASSIGN_OR_RETURN(const HostBuffer buffer, device.AllocateHost(4096));
+  HOLDFAST_ASSIGN_OR_RETURN(const HostBuffer scan_room, device.AllocateHost(sizeof(WordScan)));
   // Before the stream, so that it outlives the work that is drained when the stream goes.
   std::unique_ptr<ExecutableGraph> executable;
   HOLDFAST_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, device.CreateStream("life"));
@@ -71,8 +72,7 @@ absl::Status SmallLife(Device& device) {
   HOLDFAST_RETURN_IF_ERROR(device.Gemm(*stream, *plan, operands));
   HOLDFAST_RETURN_IF_ERROR(
       device.HashLeaves(*stream, range, reinterpret_cast<Hash128*>(buffer.data())));
-  HOLDFAST_ASSIGN_OR_RETURN(const HostBuffer room, device.AllocateHost(sizeof(WordScan)));
-  HOLDFAST_RETURN_IF_ERROR(device.ScanWords(*stream, range, new (room.data()) WordScan{}));
+  HOLDFAST_RETURN_IF_ERROR(device.ScanWords(*stream, range, new (scan_room.data()) WordScan{}));
   HOLDFAST_RETURN_IF_ERROR(device.Synchronize(*stream));
 
   HOLDFAST_RETURN_IF_ERROR(device.BeginCapture(*stream));
