@@ -42,10 +42,10 @@ using Calls = std::vector<std::string>;
 TEST(ResidencyHoldersTest, AHolderWithoutHooksRefusesSleepAndIsNamed) {
   ResidencyRig rig;
   const ResidencyRig::State before = rig.Look();
-  ASSERT_OK_AND_ASSIGN(const RegistrationId id,
-                       rig.arena->registrations().Add({.holder = "rank 3",
-                                                       .kind = HolderKind::kExport,
-                                                       .spans = {*rig.arena->Find("w1")}}));
+  ASSERT_OK_AND_ASSIGN(
+      const RegistrationId id,
+      rig.arena->registrations().Add(
+          {.holder = "rank 3", .kind = HolderKind::kExport, .spans = {*rig.arena->Find("w1")}}));
   const auto refused = rig.residency->Sleep(AllTags(), Soon());
   EXPECT_THAT(refused, IsErrorKind(ErrorKind::kHeld));
   EXPECT_EQ(GetErrorInfo(refused.status())->object, "rank 3");
@@ -89,11 +89,12 @@ TEST(ResidencyHoldersTest, ContentsAreBackWhenHoldersTakeHold) {
        .spans = {*rig.arena->Find("w0")},
        .writes = false,
        .before_unmap = [](const SpanInfo&) { return absl::OkStatus(); },
-       .after_map = [&](const SpanInfo&) {
-         seen = rig.Read("w0");
-         asleep = rig.residency->asleep("weights");
-         return absl::OkStatus();
-       }}));
+       .after_map =
+           [&](const SpanInfo&) {
+             seen = rig.Read("w0");
+             asleep = rig.residency->asleep("weights");
+             return absl::OkStatus();
+           }}));
   ASSERT_OK(rig.residency->Sleep({"weights"}, Soon()));
   ASSERT_OK(rig.residency->Wake({"weights"}));
   EXPECT_EQ(seen, rig.Expected("w0", 1));
@@ -109,10 +110,11 @@ TEST(ResidencyHoldersTest, LastWritesOfAHolderAreKept) {
       {.holder = "writer",
        .kind = HolderKind::kRdma,
        .spans = {*rig.arena->Find("state")},
-       .before_unmap = [&](const SpanInfo&) {
-         rig.Write("state", 99);
-         return absl::OkStatus();
-       },
+       .before_unmap =
+           [&](const SpanInfo&) {
+             rig.Write("state", 99);
+             return absl::OkStatus();
+           },
        .after_map = [](const SpanInfo&) { return absl::OkStatus(); }}));
   ASSERT_OK(rig.residency->Sleep({"state"}, Soon()));
   ASSERT_OK(rig.residency->Wake({"state"}));
@@ -143,8 +145,7 @@ TEST(ResidencyHoldersTest, AHolderThatCannotTakeHoldFailsTheWake) {
   holders.Take();
   holders.failing = "+a state";
   EXPECT_THAT(rig.residency->Wake(AllTags()), IsErrorKind(ErrorKind::kInternal));
-  EXPECT_EQ(holders.Take(),
-            (Calls{"+c state", "+b state", "+a state", "-b state", "-c state"}));
+  EXPECT_EQ(holders.Take(), (Calls{"+c state", "+b state", "+a state", "-b state", "-c state"}));
   EXPECT_EQ(rig.device->Memory()->own_bytes, 0u);
   EXPECT_TRUE(rig.residency->asleep("state"));
   holders.failing.clear();

@@ -17,10 +17,10 @@ Half MakeHalf(Device& device, std::uint64_t seed, std::shared_ptr<BackingPool> p
   Half half;
   const std::uint64_t g = device.info().granularity;
   half.stream = *device.CreateStream("test");
-  half.arena = *Arena::Create(device, {.groups = {{"w", Role::kImmutable, 2 * g, g},
-                                                  {"kv", Role::kCache, g, g}}});
-  half.kept = *half.arena->Reserve(
-      {.name = "w", .tag = "w", .role = Role::kImmutable, .bytes = g + g / 2});
+  half.arena = *Arena::Create(
+      device, {.groups = {{"w", Role::kImmutable, 2 * g, g}, {"kv", Role::kCache, g, g}}});
+  half.kept =
+      *half.arena->Reserve({.name = "w", .tag = "w", .role = Role::kImmutable, .bytes = g + g / 2});
   EXPECT_OK(half.arena->Reserve({.name = "kv", .tag = "kv", .role = Role::kCache, .bytes = g}));
   for (const std::string tag : {"w", "kv"}) EXPECT_OK(half.arena->CommitTag(tag));
   const AddressRange range = half.arena->range(half.kept);
@@ -92,9 +92,8 @@ void FailEachCall(bool two_devices, bool on_second, bool waking) {
     }
     CallTable& calls = (on_second ? pair.device_b() : *pair.first).calls();
     calls.FailAt(k);
-    const absl::Status status = waking
-                                    ? WakeTogether(Both(pair.a, pair.b)).status()
-                                    : SleepTogether(Both(pair.a, pair.b), Soon()).status();
+    const absl::Status status = waking ? WakeTogether(Both(pair.a, pair.b)).status()
+                                       : SleepTogether(Both(pair.a, pair.b), Soon()).status();
     const bool fired = calls.Disarm();
     const bool want_asleep = waking != status.ok();
     EXPECT_TRUE(want_asleep ? pair.asleep(pair.a) && pair.asleep(pair.b)
@@ -160,9 +159,9 @@ TEST(ResidencyJointTest, BadRequestsAreRefused) {
   EXPECT_THAT(WakeTogether({{nullptr, {"w"}}}), IsErrorKind(ErrorKind::kInvalidArgument));
   EXPECT_THAT(WakeTogether(Both(pair.a, pair.b), {.publish_each_tag = true}),
               IsErrorKind(ErrorKind::kInvalidArgument));
-  EXPECT_THAT(SleepTogether({{pair.a.residency.get(), {"w"}}, {pair.b.residency.get(), {"x"}}},
-                            Soon()),
-              IsErrorKind(ErrorKind::kNotFound));
+  EXPECT_THAT(
+      SleepTogether({{pair.a.residency.get(), {"w"}}, {pair.b.residency.get(), {"x"}}}, Soon()),
+      IsErrorKind(ErrorKind::kNotFound));
   EXPECT_TRUE(pair.awake(pair.a));
 }
 

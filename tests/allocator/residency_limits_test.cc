@@ -53,7 +53,9 @@ TEST(ResidencyLimitsTest, HostCapRefusesBeforeAnythingMoves) {
 
 // Without verification and comparison nothing is hashed, and the cycle is the same.
 TEST(ResidencyLimitsTest, VerificationCanBeOff) {
-  ResidencyRig rig({.host_only = false, .device = {}, .residency = {.verify = false, .detect_unchanged = false}});
+  ResidencyRig rig({.host_only = false,
+                    .device = {},
+                    .residency = {.verify = false, .detect_unchanged = false}});
   const std::uint64_t hashes = rig.device->calls().succeeded(Call::kHash);
   ASSERT_OK(rig.residency->Sleep(AllTags(), Soon()));
   ASSERT_OK(rig.residency->Wake(AllTags()));

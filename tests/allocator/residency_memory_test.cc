@@ -11,9 +11,8 @@ namespace {
 constexpr std::uint64_t kChunks = 12;  // of the host device; the rig takes 7
 
 RigOptions SmallHost() {
-  return {.host_only = true,
-          .device = {.host_capacity_bytes = kChunks * 2 * kMiB},
-          .residency = {}};
+  return {
+      .host_only = true, .device = {.host_capacity_bytes = kChunks * 2 * kMiB}, .residency = {}};
 }
 
 // A tag that the neighbour's memory would be needed for waits until it is given back.
@@ -45,9 +44,8 @@ TEST(ResidencyMemoryTest, ASleepOfTheSameArenaFreesTheMemory) {
   const std::uint64_t g = rig.device->info().granularity;
   ASSERT_OK(rig.residency->Sleep({"weights"}, Soon()));
   ASSERT_OK_AND_ASSIGN(const ChunkHandle neighbour, rig.device->CreateChunk(6 * g));
-  std::thread waker([&] {
-    EXPECT_OK(rig.residency->Wake({"weights"}, {.memory_deadline = Soon()}));
-  });
+  std::thread waker(
+      [&] { EXPECT_OK(rig.residency->Wake({"weights"}, {.memory_deadline = Soon()})); });
   ASSERT_OK(rig.residency->Sleep({"kv_cache"}, Soon()));
   waker.join();
   EXPECT_EQ(rig.Read("w1"), rig.Expected("w1", 2));
@@ -110,10 +108,10 @@ TEST(ResidencyMemoryTest, ARetryMayFailAtAnyCall) {
 constexpr std::uint64_t kLocal = 4 * kMiB;
 
 RigOptions WithLocalMemory(std::uint64_t capacity) {
-  return {.host_only = true,
-          .device = {.host_capacity_bytes = capacity,
-                     .host_driver = {.local_memory_bytes = kLocal}},
-          .residency = {}};
+  return {
+      .host_only = true,
+      .device = {.host_capacity_bytes = capacity, .host_driver = {.local_memory_bytes = kLocal}},
+      .residency = {}};
 }
 
 TEST(ResidencyMemoryTest, LocalMemoryGoesWithTheLastTag) {

@@ -32,8 +32,7 @@ TEST(ResidencyPrepareTest, SleepCollectsWhatIsBeingMade) {
   ASSERT_OK(rig.residency->PrepareInBackground({"weights", "state"}));
   ASSERT_OK(rig.residency->Sleep({"state"}, Soon()));
   ASSERT_OK(rig.residency->Sleep({"weights"}, Soon()));
-  EXPECT_EQ(rig.residency->backing_bytes(),
-            rig.WeightBytes() + rig.device->info().granularity);
+  EXPECT_EQ(rig.residency->backing_bytes(), rig.WeightBytes() + rig.device->info().granularity);
   ASSERT_OK(rig.residency->Wake(AllTags()));
   EXPECT_EQ(rig.Read("w1"), rig.Expected("w1", 2));
 }
@@ -91,8 +90,7 @@ TEST(ResidencyPrepareTest, SpareBackupsMakeWay) {
   ASSERT_OK(rig.residency->Wake({"weights"}));
   ASSERT_OK(rig.residency->Sleep({"state"}, Soon()));
   EXPECT_LE(rig.residency->backing_bytes(), weights);
-  EXPECT_THAT(rig.residency->Sleep({"weights"}, Soon()),
-              IsErrorKind(ErrorKind::kOutOfHostMemory));
+  EXPECT_THAT(rig.residency->Sleep({"weights"}, Soon()), IsErrorKind(ErrorKind::kOutOfHostMemory));
   ASSERT_OK(rig.residency->Wake({"state"}));
   ASSERT_OK_AND_ASSIGN(const TransitionReport slept, rig.residency->Sleep({"weights"}, Soon()));
   EXPECT_EQ(slept.tags[0].kept_bytes, weights);

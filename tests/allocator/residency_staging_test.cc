@@ -49,9 +49,8 @@ class StagedLoad {
  private:
   void Build(std::shared_ptr<BackingPool> pool) {
     const std::uint64_t g = used.info().granularity;
-    absl::StatusOr<std::unique_ptr<Arena>> made =
-        Arena::Create(used, {.groups = {{"w", Role::kImmutable, 3 * g, g},
-                                        {"kv", Role::kCache, g, g}}});
+    absl::StatusOr<std::unique_ptr<Arena>> made = Arena::Create(
+        used, {.groups = {{"w", Role::kImmutable, 3 * g, g}, {"kv", Role::kCache, g, g}}});
     ASSERT_OK(made);
     arena = *std::move(made);
     absl::StatusOr<std::unique_ptr<Stream>> work = used.CreateStream("loader");
@@ -152,17 +151,15 @@ TEST(ResidencyStagingTest, BadRequestsAreRefused) {
   StagedLoad load;
   const std::uint64_t g = load.used.info().granularity;
   EXPECT_THAT(load.residency->Stage(SpanId{}), IsErrorKind(ErrorKind::kInvalidArgument));
-  ASSERT_OK_AND_ASSIGN(const SpanId kv, load.arena->Reserve({.name = "kv",
-                                                             .tag = "kv",
-                                                             .role = Role::kCache,
-                                                             .bytes = g}));
+  ASSERT_OK_AND_ASSIGN(
+      const SpanId kv,
+      load.arena->Reserve({.name = "kv", .tag = "kv", .role = Role::kCache, .bytes = g}));
   EXPECT_THAT(load.residency->Stage(kv), IsErrorKind(ErrorKind::kInvalidArgument));
   ASSERT_OK(load.residency->Stage(load.second));
-  ASSERT_OK_AND_ASSIGN(const SpanId late,
-                       load.arena->Reserve({.name = "late",
-                                            .tag = "w",
-                                            .role = Role::kImmutable,
-                                            .bytes = g / 2 - 8 * kKiB}));
+  ASSERT_OK_AND_ASSIGN(
+      const SpanId late,
+      load.arena->Reserve(
+          {.name = "late", .tag = "w", .role = Role::kImmutable, .bytes = g / 2 - 8 * kKiB}));
   // The last chunk's room would have to grow under the loader's hands.
   EXPECT_THAT(load.residency->Stage(late), IsErrorKind(ErrorKind::kInvalidArgument));
   EXPECT_THAT(load.residency->AdoptStaged("nobody"), IsErrorKind(ErrorKind::kNotFound));

@@ -56,8 +56,7 @@ TEST(ResidencyWaitTest, ASpanIsBackWhileTheRestStillComes) {
   EXPECT_THAT(rig.arena->CheckReady({"weights"}), IsErrorKind(ErrorKind::kAsleep));
   EXPECT_THAT(rig.residency->WaitSpan(*rig.arena->Find("table"), kNow),
               IsErrorKind(ErrorKind::kDeadlineExceeded));
-  EXPECT_THAT(rig.residency->WaitAwake("weights", kNow),
-              IsErrorKind(ErrorKind::kDeadlineExceeded));
+  EXPECT_THAT(rig.residency->WaitAwake("weights", kNow), IsErrorKind(ErrorKind::kDeadlineExceeded));
   refill.End(absl::OkStatus());
   EXPECT_OK(rig.residency->WaitAwake("weights", Soon()));
   waker.join();
@@ -116,8 +115,8 @@ TEST(ResidencyWaitTest, TagsArePublishedOneByOne) {
   HeldRefill refill(rig);
   absl::StatusOr<TransitionReport> woken;
   std::thread waker([&] {
-    woken = rig.residency->Wake({"kv_cache", "weights", "tables", "state"},
-                                {.publish_each_tag = true});
+    woken =
+        rig.residency->Wake({"kv_cache", "weights", "tables", "state"}, {.publish_each_tag = true});
   });
   refill.WaitUntilReached();
   EXPECT_OK(rig.arena->CheckReady({"kv_cache", "weights"}));
