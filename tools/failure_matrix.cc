@@ -148,7 +148,7 @@ absl::StatusOr<FailureMatrix> RunFailureMatrix(Device& device,
                                                const FailureMatrixOptions& options) {
   FailureMatrix matrix{.device = device.info().name, .options = options};
   for (const char* transition : {kFirstSleep, kLaterSleep, kWake}) {
-    for (const std::string& role : FailureRoles()) {
+    for (const std::string& role : options.roles.empty() ? FailureRoles() : options.roles) {
       ShowStage(absl::StrCat(transition, ", ", role));
       FailureCell cell{.transition = transition, .role = role};
       CallCounts before{}, after{};

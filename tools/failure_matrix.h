@@ -23,6 +23,7 @@ enum class PlantedFailure {
 struct FailureMatrixOptions {
   std::uint64_t seed = 1;  // of the contents
   PlantedFailure plant = PlantedFailure::kNone;
+  std::vector<std::string> roles;  // of FailureRoles; empty: all
 };
 
 // One kind of call in one transition of one role: its first, second, ... call failed in turn.

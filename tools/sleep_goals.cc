@@ -15,7 +15,7 @@ constexpr char kThroughPool[] = "loaded through the pool";
 constexpr char kHashed[] = "not sealed, unchanged";
 constexpr char kChanged[] = "not sealed, 1 % changed";
 constexpr char kPaused[] = "sealed, 1 s asleep";
-constexpr char kManySpans[] = "100000 spans of 4 KiB";
+constexpr char kManySpans[] = "many spans of 4 KiB";
 constexpr char kBig[] = "64 GiB kept";
 
 constexpr double kOnePercent = 0.01;
@@ -92,13 +92,14 @@ void AddRows(const SleepResult& r, std::vector<GoalRow>& rows) {
     rows.push_back(
         TimesPlain("wake after 1 s, bytes verified", r.wake(), r.plain.in_seconds, 1.05));
   } else if (name == kManySpans) {
-    rows.push_back({.item = absl::StrCat(name, ": mapped beyond the sum of the spans"),
+    const std::string spans = absl::StrCat(r.asked.arena.spans, " spans of 4 KiB");
+    rows.push_back({.item = absl::StrCat(spans, ": mapped beyond the sum of the spans"),
                     .unit = "B",
                     .figure = static_cast<double>(r.mapped_kept_bytes - r.kept_bytes),
                     .goal = static_cast<double>(r.asked.arena.chunk_bytes)});
-    rows.push_back(ForInformation(absl::StrCat(name, ": first sleep"), r.first_sleep()));
-    rows.push_back(ForInformation(absl::StrCat(name, ": later sleep"), r.later_sleep()));
-    rows.push_back(ForInformation(absl::StrCat(name, ": wake"), r.wake()));
+    rows.push_back(ForInformation(absl::StrCat(spans, ": first sleep"), r.first_sleep()));
+    rows.push_back(ForInformation(absl::StrCat(spans, ": later sleep"), r.later_sleep()));
+    rows.push_back(ForInformation(absl::StrCat(spans, ": wake"), r.wake()));
   } else if (name == kBig) {
     rows.push_back(ForInformation(absl::StrCat(name, ": first sleep"), r.first_sleep(),
                                   GigabytesPerSecond(r.kept_bytes, r.first_sleep())));
