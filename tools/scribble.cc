@@ -19,16 +19,16 @@ constexpr std::uint64_t kHostCapacity = 64 * kGiB;
 absl::StatusOr<std::uint64_t> Serve(const std::string& line, Device& device, Stream& stream,
                                     TakenMemory& taken, TakenMemory& filled) {
   std::istringstream words(line);
-  std::string command;
+  std::string command, argument, rest;
+  words >> command >> argument >> rest;
   std::uint64_t number = 0;
-  words >> command;
-  const bool has_number = static_cast<bool>(words >> number);
+  const bool has_number = absl::SimpleAtoi(argument, &number) && rest.empty();
   if (command == "take" && has_number) {
     HOLDFAST_RETURN_IF_ERROR(taken.TakeAndWrite(stream, number));
     return number;
   }
   if (command == "fill" && has_number) return filled.TakeAllBut(number);
-  if (command == "release" && !has_number) {
+  if (command == "release" && argument.empty()) {
     HOLDFAST_RETURN_IF_ERROR(taken.Release());
     HOLDFAST_ASSIGN_OR_RETURN(const MemoryUse memory, device.Memory());
     return memory.own_bytes;
