@@ -14,6 +14,7 @@ namespace {
 
 struct Placed {
   std::uint64_t offset = 0, end = 0;
+  std::uint64_t first = 0, last = 0;  // of the request, here because this is the innermost loop
   const ScratchRequest* request = nullptr;
 };
 
@@ -23,7 +24,7 @@ enum class Fit { kSmallestGap, kLowestGap };
 constexpr std::size_t kManyRequests = 5000;
 // What the search may do: a fraction of a second.
 constexpr std::uint64_t kSearchPairs = 30'000'000;  // pairs of requests looked at
-constexpr std::uint64_t kSearchRounds = 2000;
+constexpr std::uint64_t kSearchRounds = 500;
 
 // The offset for `bytes` among those already placed, which are sorted by offset. Only what
 // conflicts bounds a gap.
@@ -32,9 +33,11 @@ std::uint64_t FindOffset(const std::vector<Placed>& placed, const ScratchRequest
   constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t best = 0;
   std::uint64_t best_gap = kNone;
+  const bool clocked = !request.latest.empty();  // intervals do not say all
   std::uint64_t top = 0;  // everything in conflict below here has been passed
   for (const Placed& p : placed) {
-    if (!p.request->Conflicts(request)) continue;
+    const bool overlaps = p.first <= request.last && request.first <= p.last;
+    if (!overlaps && (!clocked || !p.request->Conflicts(request))) continue;
     if (p.offset > top) {
       const std::uint64_t gap = p.offset - top;
       if (gap >= bytes && gap < best_gap) {
@@ -57,7 +60,7 @@ Packing PlaceInOrder(const std::vector<ScratchRequest>& requests,
   for (const PackItem& item : order) {
     const ScratchRequest& request = requests[item.index];
     const std::uint64_t offset = FindOffset(placed, request, item.bytes, fit);
-    const Placed entry{offset, offset + item.bytes, &request};
+    const Placed entry{offset, offset + item.bytes, request.first, request.last, &request};
     const auto behind =
         std::upper_bound(placed.begin(), placed.end(), entry,
                          [](const Placed& a, const Placed& b) { return a.offset < b.offset; });
