@@ -32,6 +32,10 @@
 
 namespace holdfast {
 
+// Chunks of kept groups are as small as a pipeline wants them. Dropped ones have nothing to copy:
+// a few large chunks cost fewer driver calls.
+inline constexpr std::uint64_t kDroppedChunkFactor = 4;
+
 struct GroupSpec {
   std::string tag;
   Role role = Role::kMutable;
@@ -167,7 +171,7 @@ class Arena {
   SpanInfo span(SpanId id) const;
   AddressRange range(SpanId id) const;
   std::optional<SpanId> Find(const std::string& name) const;
-  std::vector<SpanInfo> spans() const;  // by SpanId::index, freed ones included
+  std::vector<SpanInfo> spans() const;            // by SpanId::index, freed ones included
   std::vector<AddressRange> span_ranges() const;  // [SpanId::index]
   // How many of the span's first bytes have pages when its tag is awake.
   std::uint64_t committed_bytes(SpanId id) const;

@@ -49,6 +49,13 @@ WakePipeline::WakePipeline(Transition& t, Order order, bool announce)
     }
   }
   for (const std::size_t g : groups) add(g);
+  kept_end_ = units_.size();
+  if (order_ == Order::kKeptFirst) {
+    kept_end_ = static_cast<std::size_t>(
+        std::find_if(units_.begin(), units_.end(), [](const Unit& u) { return u.dropped; }) -
+        units_.begin());
+  }
+  next_dropped_ = kept_end_;
 }
 
 absl::Status WakePipeline::PlanCopies() {
@@ -94,8 +101,9 @@ bool WakePipeline::Whole(const std::string& tag) const {
 }
 
 absl::Status WakePipeline::Step() {
-  if (next_ == units_.size() || in_flight_.size() == kWakeWindow) return FinishOldest();
-  return Begin(units_[next_++]);
+  if (next_ < kept_end_ && in_flight_.size() < kWakeWindow) return Begin(units_[next_++]);
+  if (next_dropped_ < units_.size()) return Begin(units_[next_dropped_++]);
+  return FinishOldest();
 }
 
 absl::Status WakePipeline::Begin(const Unit& unit) {

@@ -35,8 +35,11 @@ class WakePipeline {
 
   // Before the first step. kInternal: a chunk's contents are in no backup of this Residency.
   absl::Status Plan();
-  bool done() const { return next_ == units_.size() && in_flight_.empty(); }
-  // Begins the next chunk, or ends the oldest one. kCorrupted, kMisplaced (span, leaf).
+  bool done() const {
+    return next_ == kept_end_ && next_dropped_ == units_.size() && in_flight_.empty();
+  }
+  // Begins the next chunk, or a dropped group while enough copies are on their way, or ends the
+  // oldest chunk. kCorrupted, kMisplaced (span, leaf).
   absl::Status Step();
   // True once every group of the tag is begun and every kept chunk of it back.
   bool Whole(const std::string& tag) const;
@@ -66,8 +69,11 @@ class WakePipeline {
   std::vector<CopyIn> copies_;
   std::vector<std::size_t> left_;  // units of each group that are not finished
   std::deque<InFlight> in_flight_;
-  std::size_t next_ = 0;   // unit
-  std::size_t begun_ = 0;  // copies
+  std::size_t kept_end_ = 0;      // units before it come in turn; behind it, dropped groups that
+                                  // are begun while copies are on their way
+  std::size_t next_ = 0;          // unit before kept_end_
+  std::size_t next_dropped_ = 0;  // unit behind it
+  std::size_t begun_ = 0;         // copies
 };
 
 }  // namespace holdfast

@@ -145,7 +145,10 @@ absl::Status Engine::MakeArena() {
                             CheckedMultiply(static_cast<std::uint64_t>(kv_plan_.most_pages),
                                             kv_plan_.page_bytes, "KV cache"));
   groups.push_back({.tag = kCacheTag, .role = Role::kCache, .extent_bytes = cache});
-  for (GroupSpec& group : groups) group.chunk_bytes = options_.chunk_bytes;
+  for (GroupSpec& group : groups) {
+    group.chunk_bytes = options_.chunk_bytes;
+    if (group.role == Role::kCache) group.chunk_bytes *= kDroppedChunkFactor;
+  }
   HOLDFAST_ASSIGN_OR_RETURN(
       arena_, Arena::Create(device_, {.name = "engine", .groups = groups, .candidate_bases = {}}));
   HOLDFAST_ASSIGN_OR_RETURN(residency_, Residency::Create(*arena_, options_.residency));

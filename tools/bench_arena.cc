@@ -45,7 +45,7 @@ absl::Status BenchArena::Build() {
     groups.push_back({.tag = kBenchDropped,
                       .role = Role::kCache,
                       .extent_bytes = options_.dropped_bytes,
-                      .chunk_bytes = options_.chunk_bytes});
+                      .chunk_bytes = kDroppedChunkFactor * options_.chunk_bytes});
   }
   HOLDFAST_ASSIGN_OR_RETURN(stream_, device_.CreateStream("bench"));
   HOLDFAST_ASSIGN_OR_RETURN(

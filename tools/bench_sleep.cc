@@ -26,8 +26,10 @@ absl::Status BadFlag(const std::string& flag, const std::string& why) {
   return MakeError({.kind = ErrorKind::kInvalidArgument, .object = flag}, why);
 }
 
-// Touches as much host memory and frees it: what a machine that has run for a while has done.
-absl::Status WarmHostMemory(std::uint64_t bytes) {
+// Touches host memory and frees it: what a machine that has run for a while has done. Several times
+// what is needed, because the system hands out other pages next time.
+absl::Status WarmHostMemory(std::uint64_t needed) {
+  const std::uint64_t bytes = std::min(4 * needed, ReadHostLimits("/").available_bytes() / 2);
   const std::unique_ptr<char[]> memory(new (std::nothrow) char[bytes]);
   if (memory == nullptr) {
     return MakeError(
