@@ -32,10 +32,6 @@
 
 namespace holdfast {
 
-// Chunks of kept groups are as small as a pipeline wants them. Dropped ones have nothing to copy:
-// a few large chunks cost fewer driver calls.
-inline constexpr std::uint64_t kDroppedChunkFactor = 4;
-
 struct GroupSpec {
   std::string tag;
   Role role = Role::kMutable;

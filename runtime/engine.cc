@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "allocator/chunk_sizes.h"
 #include "device/bytes.h"
 
 namespace holdfast {

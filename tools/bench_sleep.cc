@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "device/host_limits.h"
 #include "tools/progress.h"
 
 namespace holdfast {
