@@ -27,7 +27,12 @@ struct SoakOptions {
 };
 
 // The most that host memory may grow after the first cycles.
+#if defined(__SANITIZE_ADDRESS__)
+// What was freed stays with the sanitizer for a while (its quarantine).
+inline constexpr std::int64_t kSoakHostGrowth = std::int64_t{1} << 30;
+#else
 inline constexpr std::int64_t kSoakHostGrowth = 16 * static_cast<std::int64_t>(kMiB);
+#endif
 
 struct SoakReport {
   SoakOptions options;
