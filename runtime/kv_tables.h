@@ -25,6 +25,10 @@ class KvTables {
   };
   const std::vector<Part>& parts() const { return parts_; }  // [group]
   std::int32_t stride() const { return stride_; }            // entries of a row
+  // One table with an entry for each page of tokens: page p of a sequence is entry p.
+  bool plain() const {
+    return pages_.size() == 1 && pages_[0].kind == KvKind::kFull && pages_[0].context_ranks == 1;
+  }
 
   // Blocks that a sequence of `tokens` takes, in all groups; at most stride().
   std::int32_t Blocks(std::int32_t tokens) const;
