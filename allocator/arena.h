@@ -167,7 +167,7 @@ class Arena {
   SpanInfo span(SpanId id) const;
   AddressRange range(SpanId id) const;
   std::optional<SpanId> Find(const std::string& name) const;
-  std::vector<SpanInfo> spans() const;  // by SpanId::index, freed ones included
+  std::vector<SpanInfo> spans() const;            // by SpanId::index, freed ones included
   std::vector<AddressRange> span_ranges() const;  // [SpanId::index]
   // How many of the span's first bytes have pages when its tag is awake.
   std::uint64_t committed_bytes(SpanId id) const;

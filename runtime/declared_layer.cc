@@ -9,11 +9,10 @@ namespace holdfast {
 absl::StatusOr<std::uint64_t> PackedBytes(const std::vector<DeclaredRequest>& requests) {
   std::uint64_t sum = 0;
   for (const DeclaredRequest& request : requests) {
-    HOLDFAST_ASSIGN_OR_RETURN(
-        const std::uint64_t padded,
-        CheckedAdd(request.bytes, kScratchAlignment - 1, request.name));
-    HOLDFAST_ASSIGN_OR_RETURN(
-        sum, CheckedAdd(sum, AlignDown(padded, kScratchAlignment), request.name));
+    HOLDFAST_ASSIGN_OR_RETURN(const std::uint64_t padded,
+                              CheckedAdd(request.bytes, kScratchAlignment - 1, request.name));
+    HOLDFAST_ASSIGN_OR_RETURN(sum,
+                              CheckedAdd(sum, AlignDown(padded, kScratchAlignment), request.name));
   }
   return sum;
 }

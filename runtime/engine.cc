@@ -115,9 +115,8 @@ absl::Status Engine::CheckOptions() {
   }
   options_.max_sequence = std::min(options_.max_sequence, model_->limits().max_position);
   const KvSpec kv = model_->kv();
-  tables_ = kv.groups.groups.empty()
-                ? KvTables::OfTokens(kv.page_tokens, options_.max_sequence)
-                : KvTables(kv.groups, kv.longest);
+  tables_ = kv.groups.groups.empty() ? KvTables::OfTokens(kv.page_tokens, options_.max_sequence)
+                                     : KvTables(kv.groups, kv.longest);
   table_stride_ = tables_.stride();
   kv_plan_.page_tokens = kv.page_tokens;
   kv_plan_.page_bytes = kv.page_bytes();

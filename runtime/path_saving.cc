@@ -70,9 +70,8 @@ absl::StatusOr<std::uint64_t> WorkspacePages(std::uint64_t slot_bytes, const Pat
 absl::StatusOr<std::int64_t> BlocksBeside(std::uint64_t workspace, const PathBudget& budget,
                                           std::uint64_t block_bytes) {
   const auto total = static_cast<std::int64_t>(budget.bytes);
-  HOLDFAST_ASSIGN_OR_RETURN(
-      const std::uint64_t non_kv,
-      CheckedAdd(workspace, budget.other_bytes, "what is not cache"));
+  HOLDFAST_ASSIGN_OR_RETURN(const std::uint64_t non_kv,
+                            CheckedAdd(workspace, budget.other_bytes, "what is not cache"));
   HOLDFAST_ASSIGN_OR_RETURN(
       const KvSizing sizing,
       ClassicKvBlocks({.total = total,
@@ -110,8 +109,7 @@ absl::StatusOr<PathSaving> SavingOfPaths(const std::vector<SyntheticLayer>& laye
   }
   for (std::size_t i = 0; i < layers.size(); ++i) {
     CountUnread(ungated.layers[i], saving.unread);
-    const std::uint64_t more =
-        ungated.layers[i].packed_bytes() - gated.layers[i].packed_bytes();
+    const std::uint64_t more = ungated.layers[i].packed_bytes() - gated.layers[i].packed_bytes();
     saving.gross_bytes = std::max(saving.gross_bytes, more);
   }
   HOLDFAST_ASSIGN_OR_RETURN(saving.gross_bytes,

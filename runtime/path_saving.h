@@ -37,8 +37,8 @@ struct PathSaving {
   std::vector<UnreadRequest> unread;
   std::uint64_t gross_bytes = 0;  // of all slots: what the most expensive layer would ask for more
   std::uint64_t ungated_slot_bytes = 0, gated_slot_bytes = 0;  // the largest layer's, packed
-  std::string ungated_owner, gated_owner;                      // whose they are: "layer 1 mla_sparse"
-  std::uint64_t net_bytes = 0;  // in pages of all slots
+  std::string ungated_owner, gated_owner;  // whose they are: "layer 1 mla_sparse"
+  std::uint64_t net_bytes = 0;             // in pages of all slots
   std::uint64_t block_bytes = 0;
   std::int64_t block_tokens = 0;  // 0: its layers hold different tokens
   std::int64_t ungated_blocks = 0, gated_blocks = 0;

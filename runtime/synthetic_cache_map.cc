@@ -13,9 +13,9 @@ constexpr std::int64_t kRowHeaderBytes = 2 * kWordBytes;
 
 absl::Status Unsupported(const DeclaredLayer& layer, const SyntheticCache& cache,
                          const std::string& why) {
-  return MakeError({.kind = ErrorKind::kUnsupported, .object = layer.backend()},
-                   absl::StrCat("a page of ", cache.page.page_bytes, " B (", cache.page.layout,
-                                ") ", why));
+  return MakeError(
+      {.kind = ErrorKind::kUnsupported, .object = layer.backend()},
+      absl::StrCat("a page of ", cache.page.page_bytes, " B (", cache.page.layout, ") ", why));
 }
 
 // Rows of a page and of a token, and what is left of the page.
@@ -67,8 +67,7 @@ absl::StatusOr<SyntheticCacheMap> MapCaches(const std::vector<DeclaredLayer>& la
   }
   HOLDFAST_ASSIGN_OR_RETURN(map.groups, GroupCaches(CachesOf(declarations)));
   const AttentionConfig& config = layers.front().config();
-  map.longest = {.tokens = config.max_model_len,
-                 .max_batched_tokens = config.max_batched_tokens};
+  map.longest = {.tokens = config.max_model_len, .max_batched_tokens = config.max_batched_tokens};
   map.tables = KvTables(map.groups, map.longest);
   const bool one_table = map.groups.groups.size() == 1;
   const std::int64_t slot_bytes =

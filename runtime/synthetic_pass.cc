@@ -52,11 +52,9 @@ absl::Status SyntheticPass::RunLayer(const Run& run, std::size_t index) {
   const SyntheticStack::Layer& parts = stack_.parts_[index];
   const AttentionDeclaration& declared = layer.declaration();
   const bool planted = stack_.plants_.call && stack_.plants_.call->layer == index;
-  HOLDFAST_RETURN_IF_ERROR(
-      layer.CheckCall(planted ? stack_.plants_.call->config : layer.config()));
+  HOLDFAST_RETURN_IF_ERROR(layer.CheckCall(planted ? stack_.plants_.call->config : layer.config()));
 
-  HOLDFAST_ASSIGN_OR_RETURN(const std::vector<ScratchBuffer> scratch,
-                            AskScratch(run.step, index));
+  HOLDFAST_ASSIGN_OR_RETURN(const std::vector<ScratchBuffer> scratch, AskScratch(run.step, index));
   for (std::size_t i = 0; i < scratch.size(); ++i) {
     HOLDFAST_RETURN_IF_ERROR(Write(run, parts.scratch[i], AddressOf(scratch, index, i),
                                    layer.touched_bytes(i), run.salt));
@@ -91,8 +89,8 @@ absl::StatusOr<std::vector<ScratchBuffer>> SyntheticPass::AskScratch(StepContext
   return buffers;
 }
 
-DeviceAddress SyntheticPass::AddressOf(const std::vector<ScratchBuffer>& scratch,
-                                       std::size_t layer, std::size_t request) const {
+DeviceAddress SyntheticPass::AddressOf(const std::vector<ScratchBuffer>& scratch, std::size_t layer,
+                                       std::size_t request) const {
   const std::optional<SyntheticPlants::Overlap>& overlap = stack_.plants_.overlap;
   if (overlap && overlap->layer == layer && overlap->second == request) {
     return scratch[overlap->first].address();

@@ -100,8 +100,7 @@ absl::Status ParsePart(const std::string& part, const SyntheticLimits& limits,
   for (BoundKey<LayerKeys>& bound : table) bound.key.default_value = defaults.*bound.member;
   LayerKeys keys;
   const SizingRule rule = MakeRule<LayerKeys>(
-      {.name = backend}, table,
-      [&keys](const LayerKeys& parsed) -> absl::StatusOr<SizingResult> {
+      {.name = backend}, table, [&keys](const LayerKeys& parsed) -> absl::StatusOr<SizingResult> {
         keys = parsed;
         return SizingResult{};
       });
@@ -110,7 +109,8 @@ absl::Status ParsePart(const std::string& part, const SyntheticLimits& limits,
     return RefuseField("synthetic", "layers", absl::StrCat(keys.layers, " more"),
                        absl::StrCat("at most ", kMostLayers, " in all"));
   }
-  for (std::int64_t i = 0; i < keys.layers; ++i) layers.push_back({backend, ConfigOf(keys, limits)});
+  for (std::int64_t i = 0; i < keys.layers; ++i)
+    layers.push_back({backend, ConfigOf(keys, limits)});
   return absl::OkStatus();
 }
 

@@ -80,9 +80,8 @@ SyntheticStack::SyntheticStack(std::vector<DeclaredLayer> layers, SyntheticCache
 SyntheticStack::Buffer SyntheticStack::MakeBuffer(const std::string& name) {
   const std::size_t row = fault_names_.size();
   fault_names_.push_back(name);
-  return {.name = name,
-          .key = HashMix(HashMix(options_.seed) + (row + 1) * kHashKeyHi),
-          .fault = row};
+  return {
+      .name = name, .key = HashMix(HashMix(options_.seed) + (row + 1) * kHashKeyHi), .fault = row};
 }
 
 absl::StatusOr<std::unique_ptr<SyntheticStack>> SyntheticStack::Create(
@@ -199,8 +198,7 @@ absl::Status SyntheticStack::LoadWeights(Arena& arena, const LoadOptions& option
     if (options.progress != nullptr) options.progress(done, total);
   }
   HOLDFAST_RETURN_IF_ERROR(arena.Seal(kWeightsTag));
-  return options.through == nullptr ? absl::OkStatus()
-                                    : options.through->AdoptStaged(kWeightsTag);
+  return options.through == nullptr ? absl::OkStatus() : options.through->AdoptStaged(kWeightsTag);
 }
 
 absl::Status SyntheticStack::LoadPersistent(Arena& arena, Stream& stream) {
@@ -231,8 +229,8 @@ absl::Status SyntheticStack::LoadPersistent(Arena& arena, Stream& stream) {
                                       .salt = nullptr,
                                       .bytes = range.bytes,
                                       .key = layer.persistent[r].key};
-      HOLDFAST_RETURN_IF_ERROR(Launch(arena.device(), stream, PatternWriteOp(),
-                                      PatternShape(range.bytes), params));
+      HOLDFAST_RETURN_IF_ERROR(
+          Launch(arena.device(), stream, PatternWriteOp(), PatternShape(range.bytes), params));
     }
   }
   return absl::OkStatus();
@@ -247,8 +245,7 @@ absl::StatusOr<std::unique_ptr<ModelPass>> SyntheticStack::PlanPass(const BatchS
   const AttentionConfig& config = layers_.front().config();
   HOLDFAST_RETURN_IF_ERROR(CheckWithin("rows", shape.rows, config.max_batched_tokens));
   HOLDFAST_RETURN_IF_ERROR(CheckWithin("sequences", shape.sequences, config.max_sequences));
-  HOLDFAST_RETURN_IF_ERROR(
-      CheckWithin("block table", shape.table_stride, caches_.tables.stride()));
+  HOLDFAST_RETURN_IF_ERROR(CheckWithin("block table", shape.table_stride, caches_.tables.stride()));
   return std::make_unique<SyntheticPass>(*this, shape);
 }
 

@@ -50,8 +50,8 @@ const Op& PatternVerifyOp() {
 
 LaunchShape PatternShape(std::uint64_t bytes) {
   const std::uint64_t per_block = std::uint64_t{8} * kRowThreads;
-  const std::uint64_t blocks = std::clamp<std::uint64_t>(
-      bytes / per_block + (bytes % per_block != 0), 1, kMostBlocks);
+  const std::uint64_t blocks =
+      std::clamp<std::uint64_t>(bytes / per_block + (bytes % per_block != 0), 1, kMostBlocks);
   return BlockPerRow(static_cast<std::int32_t>(blocks));
 }
 

@@ -27,7 +27,8 @@ __global__ void __launch_bounds__(kRowThreads)
       *reinterpret_cast<std::uint64_t*>(data + at) = word;
       continue;
     }
-    for (std::uint64_t b = 0; b < p.bytes - at; ++b) data[at + b] = static_cast<char>(word >> (8 * b));
+    for (std::uint64_t b = 0; b < p.bytes - at; ++b)
+      data[at + b] = static_cast<char>(word >> (8 * b));
   }
 }
 

@@ -32,8 +32,7 @@ struct SyntheticCacheLayout {
 
 // Offset of row j of a sequence from the pool's base; -1 in the null page, which is nobody's.
 HOLDFAST_HOST_DEVICE inline std::int64_t SyntheticRowOffset(const SyntheticCacheLayout& c,
-                                                            std::int64_t sequence,
-                                                            std::int32_t j) {
+                                                            std::int64_t sequence, std::int32_t j) {
   const std::int32_t entry = c.table_first + j / c.rows_per_page % c.table_entries;
   const std::int64_t block = c.block_table[sequence * c.table_stride + entry];
   if (block == 0) return -1;
@@ -51,8 +50,7 @@ HOLDFAST_HOST_DEVICE inline std::uint64_t SyntheticRowKey(std::uint64_t key, std
 }
 // Word i of a row or state; the first ones are its header.
 HOLDFAST_HOST_DEVICE inline std::uint32_t SyntheticWord(std::uint64_t row_key, std::int32_t i) {
-  return static_cast<std::uint32_t>(
-      PatternWord(row_key, static_cast<std::uint64_t>(i)) >> 32);
+  return static_cast<std::uint32_t>(PatternWord(row_key, static_cast<std::uint64_t>(i)) >> 32);
 }
 
 // Rows with row_kv_length 0 are pads.

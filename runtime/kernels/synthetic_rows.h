@@ -24,11 +24,11 @@ LaunchShape SyntheticEmbedShape(const SyntheticEmbedParams& params);
 // logits[s][v] in [-4, 4), from hidden[logits_row[s]], head[v] and the step's digest, which is 0 if
 // every byte was as it must be; 0 for pads (logits_row[s] < 0).
 struct SyntheticLogitsParams {
-  const std::uint64_t* hidden;      // (rows)
-  const std::uint64_t* head;        // (vocab)
-  const std::int32_t* logits_row;   // (sequences)
+  const std::uint64_t* hidden;     // (rows)
+  const std::uint64_t* head;       // (vocab)
+  const std::int32_t* logits_row;  // (sequences)
   const std::uint64_t* digest;
-  float* logits;                    // (sequences, vocab)
+  float* logits;  // (sequences, vocab)
   std::int32_t sequences, vocab;
 };
 const Op& SyntheticLogitsOp();

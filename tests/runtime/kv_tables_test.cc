@@ -45,8 +45,8 @@ TEST(KvTablesTest, PartsOfGroupsLieOneBehindTheOther) {
 }
 
 TEST(KvTablesTest, RanksThatShareASequenceHoldAPartOfItsPages) {
-  const KvTables tables(
-      Groups({{.kind = KvKind::kFull, .page_tokens = 64, .context_ranks = 4}}), {.tokens = 1024});
+  const KvTables tables(Groups({{.kind = KvKind::kFull, .page_tokens = 64, .context_ranks = 4}}),
+                        {.tokens = 1024});
   EXPECT_FALSE(tables.plain());
   EXPECT_EQ(tables.stride(), 4);
 }

@@ -1,7 +1,6 @@
 // Verifies: path gating end to end: what is reserved is what the selected path reads, what that
 // saves in bytes and blocks, and that a call of another path is refused by itself.
 #include "runtime/path_saving.h"
-
 #include "tests/runtime/synthetic_rig.h"
 
 namespace holdfast {
@@ -25,8 +24,7 @@ absl::StatusOr<PathSaving> Saving(const std::string& spec, const SyntheticLimits
 absl::StatusOr<std::uint64_t> UntouchedBytes(SyntheticEngine& test) {
   const AddressRange all = test->arena().range(test->workspace());
   Engine& engine = *test.test;
-  HOLDFAST_RETURN_IF_ERROR(
-      engine.device().Fill(engine.lane().stream(), all.base, 0xCD, all.bytes));
+  HOLDFAST_RETURN_IF_ERROR(engine.device().Fill(engine.lane().stream(), all.base, 0xCD, all.bytes));
   for (Graph* graph : engine.graphs().graphs()) HOLDFAST_RETURN_IF_ERROR(graph->Replay());
   HOLDFAST_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> bytes, ReadBytes(engine, all));
   std::uint64_t untouched = 0;
@@ -144,13 +142,13 @@ EngineOptions TightOptions() {
 TEST(PathGatingTest, TwoEnginesDifferByTheBlocksThatWerePredicted) {
   // Verifies: the same model with and without gating on the same device: the workspace's pages drop
   // by the net saving, and the cache has the gain in blocks, as computed before, within one block.
-  const std::string spec = "mla_sparse:heads=16,prefill_factor=8,layers=2";
+  const std::string spec = "mla_sparse:heads=16,split_parts=2,prefill_factor=8,layers=2";
   const DeviceOptions small{.host_capacity_bytes = 40 * kMiB};
   ASSERT_OK_AND_ASSIGN(SyntheticEngine gated,
                        MakeSyntheticEngine(spec, TightOptions(), TestHostDevice(small)));
   ASSERT_OK_AND_ASSIGN(SyntheticEngine ungated,
-                       MakeSyntheticEngine("mla_sparse:heads=16,prefill_factor=8,path_gating=0,"
-                                           "layers=2",
+                       MakeSyntheticEngine("mla_sparse:heads=16,split_parts=2,prefill_factor=8,"
+                                           "path_gating=0,layers=2",
                                            TightOptions(), TestHostDevice(small)));
   const auto workspace_pages = [](SyntheticEngine& test) {
     for (const TagBytes& tag : test->arena().bytes_by_tag()) {
@@ -220,8 +218,7 @@ TEST(PathGatingTest, ACallOfTheOtherPathFailsByItself) {
     const std::string text(refused.status().message());
     EXPECT_NE(text.find("bf16_prefill"), std::string::npos) << text;
     EXPECT_NE(text.find("fp8_mixed_batch"), std::string::npos) << text;
-    EXPECT_THAT(test->graphs().Recapture(test->workspace()),
-                IsErrorKind(ErrorKind::kPlanMismatch));
+    EXPECT_THAT(test->graphs().Recapture(test->workspace()), IsErrorKind(ErrorKind::kPlanMismatch));
     ASSERT_OK_AND_ASSIGN(const auto replayed, test->Generate(requests));
     EXPECT_EQ(golden, replayed);  // graphs are what was captured
     test.stack->Plant({});

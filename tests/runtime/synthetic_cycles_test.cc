@@ -58,8 +58,8 @@ TEST(SyntheticCyclesTest, PersistentBuffersAreKeptAndADroppedOneIsFound) {
     ASSERT_OK_AND_ASSIGN(const auto kept, test->Generate(requests));
     EXPECT_EQ(golden, kept);
   }
-  const std::string name = "layers.3.gated_delta_net." +
-                           test.stack->layers()[3].declaration().persistent[0].name;
+  const std::string name =
+      "layers.3.gated_delta_net." + test.stack->layers()[3].declaration().persistent[0].name;
   const AddressRange range = test->arena().range(*test->arena().Find(name));
   ASSERT_OK(test.device().Fill(test->lane().stream(), range.base, 0, range.bytes));
   ASSERT_OK_AND_ASSIGN(const auto lost, test->Generate(requests));
@@ -79,8 +79,7 @@ TEST(SyntheticCyclesTest, WeightsLoadedThroughThePoolAreThoseOfAPlainLoad) {
                        MakeSyntheticEngine("gated_delta_net:layers=2", options));
   const std::vector<GenerateRequest> requests = MixedRequests(3);
   ASSERT_OK_AND_ASSIGN(const auto golden, plain->Generate(requests));
-  ASSERT_OK_AND_ASSIGN(const TransitionReport slept,
-                       test->Sleep(test->arena().tags(), kDeadline));
+  ASSERT_OK_AND_ASSIGN(const TransitionReport slept, test->Sleep(test->arena().tags(), kDeadline));
   for (const TagTransition& row : slept.tags) {
     if (row.tag == "weights") {
       EXPECT_EQ(row.kept_bytes, 0u);

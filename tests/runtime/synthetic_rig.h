@@ -85,8 +85,8 @@ class EagerPass {
                                              std::int32_t first_token = 1) {
     FillInput(position, first_token);
     Engine& engine = *engine_->test;
-    HOLDFAST_RETURN_IF_ERROR(RunEager(engine.lane(), "eager", step(),
-                                      {.plan = &plan, .scratch = engine.workspace()}));
+    HOLDFAST_RETURN_IF_ERROR(
+        RunEager(engine.lane(), "eager", step(), {.plan = &plan, .scratch = engine.workspace()}));
     HOLDFAST_RETURN_IF_ERROR(engine.lane().Synchronize());
     const OutputBlock out(shape_, reinterpret_cast<std::uint64_t>(host_output_.data()));
     return std::vector<float>(out.logits, out.logits + std::int64_t{shape_.rows} * shape_.vocab);

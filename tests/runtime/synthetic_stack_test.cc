@@ -84,9 +84,9 @@ TEST(SyntheticStackTest, SeedsGiveOtherWeightsAndOtherLogits) {
   const std::vector<GenerateRequest> requests = MixedRequests(2);
   std::vector<std::vector<Completion>> outputs;
   for (const std::uint64_t seed : {7u, 7u, 8u}) {
-    ASSERT_OK_AND_ASSIGN(SyntheticEngine test,
-                         MakeSyntheticEngine("gated_delta_net", SmallOptions(), TestDevice(),
-                                             {.seed = seed}));
+    ASSERT_OK_AND_ASSIGN(
+        SyntheticEngine test,
+        MakeSyntheticEngine("gated_delta_net", SmallOptions(), TestDevice(), {.seed = seed}));
     ASSERT_OK_AND_ASSIGN(outputs.emplace_back(), test->Generate(requests));
   }
   EXPECT_EQ(outputs[0], outputs[1]);
@@ -162,13 +162,15 @@ TEST(SyntheticStackTest, AFlippedByteOfAnyKeptBufferChangesTheLogitsAndIsNamed) 
     DeviceAddress at;
   } targets[] = {
       // Sequence 1's blocks begin behind sequence 0's.
-      {"layers.0.mla_sparse.kv",
-       pool + (1 + tables.stride() + tables.parts()[0].first) *
-                  static_cast<std::uint64_t>(caches[0].layout.block_bytes) +
-           static_cast<std::uint64_t>(caches[0].layout.layer_offset) + 655},
+      {"layers.0.mla_sparse.kv", pool +
+                                     (1 + tables.stride() + tables.parts()[0].first) *
+                                         static_cast<std::uint64_t>(caches[0].layout.block_bytes) +
+                                     static_cast<std::uint64_t>(caches[0].layout.layer_offset) +
+                                     655},
       {"layers.1.gated_delta_net.kv",
-       pool + (1 + tables.stride() + tables.parts()[1].first) *
-                  static_cast<std::uint64_t>(caches[1].layout.block_bytes) +
+       pool +
+           (1 + tables.stride() + tables.parts()[1].first) *
+               static_cast<std::uint64_t>(caches[1].layout.block_bytes) +
            static_cast<std::uint64_t>(caches[1].layout.layer_offset) + 1000},
       {"layers.1.gated_delta_net." + counters,
        test->arena().range(*test->arena().Find("layers.1.gated_delta_net." + counters)).base + 5},
