@@ -115,7 +115,10 @@ absl::Status Engine::CheckOptions() {
   }
   options_.max_sequence = std::min(options_.max_sequence, model_->limits().max_position);
   const KvSpec kv = model_->kv();
-  table_stride_ = (options_.max_sequence + kv.page_tokens - 1) / kv.page_tokens;
+  tables_ = kv.groups.groups.empty()
+                ? KvTables::OfTokens(kv.page_tokens, options_.max_sequence)
+                : KvTables(kv.groups, kv.longest);
+  table_stride_ = tables_.stride();
   kv_plan_.page_tokens = kv.page_tokens;
   kv_plan_.page_bytes = kv.page_bytes();
   // The largest cache that can be used: every sequence of a full batch at full length, and the null

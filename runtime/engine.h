@@ -25,6 +25,7 @@
 #include "graphs/graph_set.h"
 #include "runtime/generate.h"
 #include "runtime/kv_pages.h"
+#include "runtime/kv_tables.h"
 #include "runtime/model.h"
 
 namespace holdfast {
@@ -124,6 +125,7 @@ class Engine {
   std::unique_ptr<Model> model_;
   EngineOptions options_;
   std::atomic<EngineState> state_{EngineState::kLoading};
+  KvTables tables_;                // of one sequence
   std::int32_t table_stride_ = 0;  // pages of the longest sequence
 
   std::unique_ptr<Ledger> ledger_;
