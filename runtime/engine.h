@@ -102,12 +102,12 @@ class Engine {
   absl::StatusOr<TransitionReport> Wake(const std::vector<std::string>& tags);
 
   // Grows or shrinks the cache in place to `pages`, the null page among them: no address changes,
-  // and no graph is captured anew. Pages come from what the budget leaves now (a kv_amount of blocks
-  // is only where it began), and go back in whole chunks. A Generate under way may fail as kBusy.
-  // kInvalidArgument (fewer than one longest sequence needs) and kOutOfExtent (need, have: pages);
-  // kAsleep; kOutOfMemory (need, have: pages) beyond the budget or the device; kHeld naming the
-  // pages of sequences, or who registered the cache; kDeadlineExceeded. On failure the cache is as
-  // it was.
+  // and no graph is captured anew. Pages come from what the budget leaves now (a kv_amount of
+  // blocks is only where it began), and go back in whole chunks. A Generate under way may fail as
+  // kBusy. kInvalidArgument (fewer than one longest sequence needs) and kOutOfExtent (need, have:
+  // pages); kAsleep; kOutOfMemory (need, have: pages) beyond the budget or the device; kHeld naming
+  // the pages of sequences, or who registered the cache; kDeadlineExceeded. On failure the cache is
+  // as it was.
   absl::StatusOr<CacheResize> ResizeCache(std::int32_t pages, std::chrono::milliseconds deadline);
 
   EngineState state() const { return state_.load(); }
@@ -172,7 +172,7 @@ class Engine {
   KvPlan kv_plan_;
   KvPages pages_;
   std::mutex resize_mutex_;  // one ResizeCache at a time
-  AddressRange foreign_;  // only with plant_stale_pointer
+  AddressRange foreign_;     // only with plant_stale_pointer
   ChunkHandle foreign_chunk_;
 };
 

@@ -95,8 +95,7 @@ absl::Status Engine::Profile(OpenProfile open) {
   if (graphs_->scratch_bytes() > 0) alive.push_back(workspace_);
   HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<ProfileLease> lease,
                             LeaseSpans(*arena_, "the engine's profile", alive));
-  HOLDFAST_ASSIGN_OR_RETURN(HeldProfile held,
-                            HeldProfile::Hold(std::move(open), std::move(lease)));
+  HOLDFAST_ASSIGN_OR_RETURN(HeldProfile held, HeldProfile::Hold(std::move(open), std::move(lease)));
   HOLDFAST_RETURN_IF_ERROR(WarmUp(held));
   // Profiling leaves no trace: the counter counts from the first replay.
   HOLDFAST_RETURN_IF_ERROR(

@@ -14,8 +14,7 @@ constexpr std::size_t kMostNamed = 8;  // pages a refusal names
 
 absl::Status RefuseHeld(const std::vector<std::int32_t>& held, std::int32_t pages) {
   const std::vector<std::int32_t> named(
-      held.begin(),
-      held.begin() + static_cast<std::ptrdiff_t>(std::min(held.size(), kMostNamed)));
+      held.begin(), held.begin() + static_cast<std::ptrdiff_t>(std::min(held.size(), kMostNamed)));
   return MakeError(
       {.kind = ErrorKind::kHeld,
        .object = "KV pages",
@@ -61,8 +60,8 @@ void KvPages::Grow(std::int32_t pages) {
 absl::Status KvPages::Shrink(std::int32_t pages) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (pages >= total_) return absl::OkStatus();
-  const auto first_kept = std::find_if(free_.begin(), free_.end(),
-                                       [pages](std::int32_t page) { return page < pages; });
+  const auto first_kept =
+      std::find_if(free_.begin(), free_.end(), [pages](std::int32_t page) { return page < pages; });
   std::vector<std::int32_t> held;
   auto next = first_kept;  // walks the free pages to go upwards
   for (std::int32_t page = std::max(pages, 1); page < total_; ++page) {

@@ -67,13 +67,13 @@ absl::Status PlanClassicOrder(const DeviceInfo& device, const KvBudget& budget,
   }
   // What we held at the start is ours to use again.
   const MemorySnapshot& opening = profile.opening;
-  const absl::StatusOr<KvSizing> sizing = ClassicKvBlocks(
-      {.total = Signed(device.capacity_bytes),
-       .free = Signed(opening.free_bytes + (opening.own ? opening.held_bytes : 0)),
-       .utilization = ShareInParts(*share),
-       .non_kv = Signed(plan.estimated_used_bytes + plan.estimated_transient_bytes),
-       .graphs = Signed(plan.estimated_executable_bytes),
-       .block_bytes = Signed(plan.page_bytes)});
+  const absl::StatusOr<KvSizing> sizing =
+      ClassicKvBlocks({.total = Signed(device.capacity_bytes),
+                       .free = Signed(opening.free_bytes + (opening.own ? opening.held_bytes : 0)),
+                       .utilization = ShareInParts(*share),
+                       .non_kv = Signed(plan.estimated_used_bytes + plan.estimated_transient_bytes),
+                       .graphs = Signed(plan.estimated_executable_bytes),
+                       .block_bytes = Signed(plan.page_bytes)});
   if (!sizing.ok()) {
     plan.classic_refusal = std::string(sizing.status().message());
     return absl::OkStatus();
@@ -113,8 +113,7 @@ absl::Status PlanMeasuredOrder(const DeviceInfo& device, const KvBudget& budget,
 }
 
 absl::Status CheckKvPlan(const KvBudget& budget, const KvPlan& plan) {
-  absl::Status one =
-      CheckOneSequenceFits(plan.measured.pages, plan.needed_pages - kReservedBlocks);
+  absl::Status one = CheckOneSequenceFits(plan.measured.pages, plan.needed_pages - kReservedBlocks);
   if (!one.ok()) {
     return Annotate(one, absl::StrCat("of ", FormatBytes(plan.budget_bytes),
                                       " that the process may hold, everything but the cache takes ",

@@ -60,7 +60,7 @@ struct KvPlan {
 // Before capture.
 struct KvEstimates {
   MemoryProfile profile;
-  std::uint64_t committed_bytes = 0;  // of the cache, at the closing measurement
+  std::uint64_t committed_bytes = 0;   // of the cache, at the closing measurement
   std::uint64_t executable_bytes = 0;  // what capture will take
 };
 

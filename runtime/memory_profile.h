@@ -59,9 +59,9 @@ absl::StatusOr<std::unique_ptr<ProfileLease>> LeaseSpans(Arena& arena, const std
 
 struct MemoryProfile {
   MemorySnapshot opening, closing;
-  std::uint64_t lease_bytes = 0;      // alive at the closing measurement
-  std::uint64_t highest_bytes = 0;    // held_bytes of all observations
-  std::string highest_at;             // which one
+  std::uint64_t lease_bytes = 0;    // alive at the closing measurement
+  std::uint64_t highest_bytes = 0;  // held_bytes of all observations
+  std::string highest_at;           // which one
   std::uint64_t observations = 0;
 
   // Held more at the end than at the beginning; below 0 if something was given back.
