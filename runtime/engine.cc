@@ -88,7 +88,7 @@ absl::Status Engine::CheckOptions() {
   if (options_.max_prefill_tokens < 1) return BadOption("max_prefill_tokens", "must be at least 1");
   if (options_.max_sequence < 2) return BadOption("max_sequence", "must be at least 2");
   if (options_.draft_tokens < 0) return BadOption("draft_tokens", "must not be negative");
-  HOLDFAST_RETURN_IF_ERROR(CheckKvBudget(budget()));
+  HOLDFAST_RETURN_IF_ERROR(CheckKvBudget(options_.kv_budget()));
   options_.max_sequence = std::min(options_.max_sequence, model_->limits().max_position);
   const KvSpec kv = model_->kv();
   tables_ = kv.groups.groups.empty()
@@ -101,7 +101,7 @@ absl::Status Engine::CheckOptions() {
   // The largest cache that can be used: every sequence of a full batch at full length, and the null
   // page. Or what the user insists on.
   std::int64_t most = std::int64_t{options_.max_batch} * table_stride_ + kReservedBlocks;
-  const KvBudget wanted = budget();
+  const KvBudget wanted = options_.kv_budget();
   if (const auto* blocks = std::get_if<CacheBlocks>(&wanted)) most = std::max(most, blocks->blocks);
   if (most > std::numeric_limits<std::int32_t>::max()) {
     return MakeError({.kind = ErrorKind::kInvalidArgument,

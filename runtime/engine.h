@@ -67,6 +67,9 @@ struct EngineOptions {
   bool plant_stale_pointer = false;
   // Planted by a negative control: neighbours' bytes count as ours.
   bool plant_neighbours_bytes = false;
+
+  KvBudget kv_budget() const;  // the one of utilization and kv_amount that counts
+  void set_kv_budget(const KvBudget& budget);
 };
 
 enum class EngineState { kLoading, kProfiling, kPlanned, kLocked, kServing, kDraining, kAsleep };
@@ -143,7 +146,6 @@ class Engine {
   absl::Status WarmUp(HeldProfile& held);
   absl::Status CaptureAndLock();
   Counting counting() const;
-  KvBudget budget() const;
   std::uint64_t cache_committed_bytes() const;  // whole granules
   absl::Status SizeCache();
   absl::Status GrowCache(std::int32_t pages);

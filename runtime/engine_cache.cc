@@ -23,9 +23,16 @@ Counting Engine::counting() const {
   return options_.plant_neighbours_bytes ? Counting::kDevice : Counting::kOwn;
 }
 
-KvBudget Engine::budget() const {
-  if (!options_.kv_amount.has_value()) return DeviceShare{options_.utilization};
-  return std::visit([](const auto& amount) -> KvBudget { return amount; }, *options_.kv_amount);
+KvBudget EngineOptions::kv_budget() const {
+  if (!kv_amount.has_value()) return DeviceShare{utilization};
+  return std::visit([](const auto& amount) -> KvBudget { return amount; }, *kv_amount);
+}
+
+void EngineOptions::set_kv_budget(const KvBudget& budget) {
+  kv_amount.reset();
+  if (const auto* share = std::get_if<DeviceShare>(&budget)) utilization = share->share;
+  if (const auto* bytes = std::get_if<CacheBytes>(&budget)) kv_amount = *bytes;
+  if (const auto* blocks = std::get_if<CacheBlocks>(&budget)) kv_amount = *blocks;
 }
 
 std::uint64_t Engine::cache_committed_bytes() const {
@@ -35,9 +42,9 @@ std::uint64_t Engine::cache_committed_bytes() const {
 
 absl::Status Engine::SizeCache() {
   HOLDFAST_ASSIGN_OR_RETURN(const MemorySnapshot now, TakeSnapshot(device_, counting()));
-  HOLDFAST_RETURN_IF_ERROR(
-      PlanMeasuredOrder(device_.info(), budget(), now, cache_committed_bytes(), kv_plan_));
-  HOLDFAST_RETURN_IF_ERROR(CheckKvPlan(budget(), kv_plan_));
+  HOLDFAST_RETURN_IF_ERROR(PlanMeasuredOrder(device_.info(), options_.kv_budget(), now,
+                                             cache_committed_bytes(), kv_plan_));
+  HOLDFAST_RETURN_IF_ERROR(CheckKvPlan(options_.kv_budget(), kv_plan_));
   const auto pages = static_cast<std::int32_t>(kv_plan_.measured.pages);
   HOLDFAST_RETURN_IF_ERROR(
       arena_->Commit(cache_, static_cast<std::uint64_t>(pages) * kv_plan_.page_bytes));
@@ -74,16 +81,17 @@ absl::StatusOr<CacheResize> Engine::ResizeCache(std::int32_t pages,
 
 absl::Status Engine::GrowCache(std::int32_t pages) {
   // The user's count was for the start; this is another.
-  KvBudget allowed = budget();
+  KvBudget allowed = options_.kv_budget();
   if (std::holds_alternative<CacheBlocks>(allowed)) allowed = CacheBlocks{pages};
   HOLDFAST_ASSIGN_OR_RETURN(const MemorySnapshot now, TakeSnapshot(device_, counting()));
   KvPlan grown = kv_plan_;
   HOLDFAST_RETURN_IF_ERROR(
       PlanMeasuredOrder(device_.info(), allowed, now, cache_committed_bytes(), grown));
   if (grown.measured.pages < pages) {
-    return BadPages(ErrorKind::kOutOfMemory, pages, grown.measured.pages,
-                    absl::StrCat(KvBudgetText(budget()), ": the budget and the device leave room ",
-                                 "for ", grown.measured.pages, " pages"));
+    return BadPages(
+        ErrorKind::kOutOfMemory, pages, grown.measured.pages,
+        absl::StrCat(KvBudgetText(options_.kv_budget()), ": the budget and the device leave room ",
+                     "for ", grown.measured.pages, " pages"));
   }
   HOLDFAST_RETURN_IF_ERROR(
       arena_->Commit(cache_, static_cast<std::uint64_t>(pages) * kv_plan_.page_bytes));

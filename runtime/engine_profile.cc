@@ -104,7 +104,7 @@ absl::Status Engine::Profile(OpenProfile open) {
   HOLDFAST_ASSIGN_OR_RETURN(ClosedProfile closed, ClosedProfile::Close(std::move(held)));
   HOLDFAST_ASSIGN_OR_RETURN(profile_, ClosedProfile::Release(std::move(closed)));
   HOLDFAST_RETURN_IF_ERROR(PlanClassicOrder(
-      device_.info(), budget(),
+      device_.info(), options_.kv_budget(),
       {.profile = profile_,
        .committed_bytes = cache_committed_bytes(),
        .executable_bytes =

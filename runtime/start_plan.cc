@@ -96,7 +96,7 @@ class StartPlanner {
 
   // What everything else leaves, as the measured order will find it.
   static absl::Status SizeCache(const Engine& engine, StartPlan& plan) {
-    const KvBudget budget = engine.budget();
+    const KvBudget budget = engine.options_.kv_budget();
     const std::uint64_t used = plan.planned_bytes();
     const std::uint64_t capacity = plan.device.capacity_bytes;
     const MemorySnapshot then{
