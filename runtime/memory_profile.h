@@ -83,6 +83,7 @@ class OpenProfile {
 
  private:
   friend class HeldProfile;
+  friend class ClosedProfile;
   OpenProfile(const Device& device, Counting counting) : device_(&device), counting_(counting) {}
   const Device* device_;
   Counting counting_;

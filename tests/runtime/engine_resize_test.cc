@@ -137,7 +137,8 @@ TEST(EngineResize, AFailureAtAnyDeviceCallLeavesACacheThatServes) {
       ASSERT_OK_AND_ASSIGN(const auto outputs, test->Generate(requests));
       ASSERT_EQ(outputs, golden) << "call " << k;
       ASSERT_EQ(Addresses(*test), addresses);
-      if (fired) ASSERT_OK(test->ResizeCache(pages == 6 ? 17 : 6, kDeadline));
+      if (!fired) continue;
+      ASSERT_OK(test->ResizeCache(pages == 6 ? 17 : 6, kDeadline));
     }
   }
 }

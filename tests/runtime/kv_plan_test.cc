@@ -329,8 +329,8 @@ TEST(StartPlan, SaysWhatWouldBeRefused) {
 
 TEST(StartPlan, TokensOfBytesDoNotOverflow) {
   StartPlan plan;
-  plan.kv = Shape(3);
-  EXPECT_EQ(plan.TokensOf(std::uint64_t{1} << 60), (std::int64_t{1} << 60) / 3 * 64 + 21);
+  plan.kv = Shape(3072);
+  EXPECT_EQ(plan.TokensOf(std::uint64_t{1} << 60), (std::int64_t{1} << 60) / 3072 * 64 + 21);
   EXPECT_EQ(plan.TokensOf(0), 0);
 }
 
