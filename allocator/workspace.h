@@ -39,6 +39,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <source_location>
 #include <string>
 #include <utility>
@@ -74,9 +75,12 @@ struct WorkspaceOptions {
   // Lays 0xFF (NaN in every float type) under each lease at its begin and, outside of steps, at its
   // end; outside of steps the next lease also looks whether it is still there (and waits for that).
   bool poison = kPoisonByDefault;
-  WorkspaceOverride override_bytes;  // from ReadWorkspaceOverride
-  SettingSink on_setting;  // told the values in effect, at Create and at Lock; may be null
+  WorkspaceOverride overrides;  // from ReadWorkspaceOverride
+  SettingSink on_setting;       // told the values in effect, at Create and at Lock; may be null
 };
+
+// The part of the tag's mutable group that persistent resources lie in.
+inline constexpr char kPersistentPart[] = "persistent";
 
 struct PersistentSpec {
   std::string user;
@@ -165,7 +169,8 @@ class WorkspaceManager {
   struct Slot {
     WorkspaceSlot id;
     SpanId span;
-    std::vector<std::shared_ptr<LeaseRecord>> leases;  // not over yet
+    AddressRange range;
+    std::vector<std::shared_ptr<LeaseRecord>> leases;  // not over yet, or not yet seen to be
     bool captured = false;                             // graphs write to it, too
     std::uint64_t poisoned_bytes =
         0;  // from its base: nobody may have written since the last lease
@@ -173,7 +178,7 @@ class WorkspaceManager {
     std::uint64_t high_water_bytes = 0;
     std::string largest_user;
   };
-  struct Persistent_ {
+  struct KeptResource {
     PersistentSpec spec;
     SpanId span;
     std::uint64_t bytes = 0;
@@ -182,17 +187,33 @@ class WorkspaceManager {
   WorkspaceManager(Arena& arena, WorkspaceOptions options)
       : arena_(arena), options_(std::move(options)) {}
 
-  // All with mutex_ held.
+  absl::Status ReserveSlots();
+  void Tell(const char* name, std::uint64_t value, const char* origin) const;
   absl::StatusOr<Slot*> Find(WorkspaceSlot slot);
-  absl::Status CheckFits(const std::string& user, const PackedRequests& packed, const Where& where);
+
+  // All with mutex_ held.
+  bool LockedNow() const { return locked_ || arena_.locked(); }
+  // OK if a slot holds the request now or may grow to it.
+  absl::Status CheckFits(const std::string& user, const PackedRequests& packed, bool reserving,
+                         const Where& where) const;
   absl::Status GrowTo(std::uint64_t bytes);
-  absl::Status CheckFree(Slot& slot, bool planned);
-  absl::Status CheckPoison(Slot& slot, Stream& stream);
-  MeasuredUse& UseOf(const std::string& user, WorkspaceSlot slot);
-  std::shared_ptr<LeaseRecord> Lease(Slot& slot, const std::string& user,
-                                     const PackedRequests& packed, DeviceAddress base,
-                                     bool planned);
-  void Tell(const char* name, const std::string& value, const char* origin) const;
+  absl::Status CheckFree(Slot& slot, bool planned, const std::string& user);
+  // What Acquire does once the request is known to be well-formed.
+  absl::StatusOr<WorkspaceLease> TakeSlot(Slot& slot, Stream& stream, const std::string& user,
+                                          const PackedRequests& packed, const Where& where);
+  absl::StatusOr<WorkspaceLease> TakePlanned(Slot& slot, StepContext& step, const std::string& user,
+                                             const PackedRequests& packed, const Where& where);
+  absl::Status PreparePoison(Slot& slot, Stream& stream, std::uint64_t bytes);
+  std::shared_ptr<LeaseRecord> MakeRecord(Slot& slot, const std::string& user,
+                                          const PackedRequests& packed, DeviceAddress base,
+                                          bool planned);
+  absl::StatusOr<WorkspaceLease> Count(Slot& slot, const std::string& user,
+                                       const PackedRequests& packed,
+                                       absl::StatusOr<WorkspaceLease> lease);
+  absl::StatusOr<KeptResource*> FindOrReserve(Slot& slot, const PersistentSpec& spec,
+                                              std::uint64_t bytes, const Where& where);
+
+  absl::Status EndLease(const LeaseRecord& record, Stream* stream);
 
   Arena& arena_;
   const WorkspaceOptions options_;
@@ -200,10 +221,10 @@ class WorkspaceManager {
   bool locked_ = false;
   std::uint64_t bytes_ = 0;  // of each slot
   std::uint64_t generations_ = 0;
-  std::vector<Slot> slots_;  // by micro-batch, then lane
+  std::vector<Slot> slots_;  // by micro-batch, then lane; their number, ids and spans are fixed
   std::map<std::string, DeclaredUse> declared_;
   std::map<std::pair<std::string, WorkspaceSlot>, MeasuredUse> measured_;
-  std::map<std::pair<WorkspaceSlot, std::string>, Persistent_> persistent_;
+  std::map<std::pair<WorkspaceSlot, std::string>, KeptResource> persistent_;
 };
 
 }  // namespace holdfast

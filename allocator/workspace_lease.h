@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "allocator/admission_gate.h"
 #include "allocator/scratch_session.h"
 #include "allocator/workspace_request.h"
 #include "device/address.h"
@@ -104,8 +105,9 @@ class WorkspaceLease {
 
   WorkspaceManager* manager_ = nullptr;
   std::shared_ptr<LeaseRecord> record_;
-  Stream* stream_ = nullptr;  // eager: where the pieces are used; null inside a step
-  ScratchBuffer planned_;     // inside a step
+  Stream* stream_ = nullptr;                   // outside of steps: where the pieces are used
+  std::unique_ptr<AdmissionGate::Pass> pass_;  // outside of steps: no page goes meanwhile
+  ScratchBuffer planned_;                      // inside a step
 };
 
 }  // namespace holdfast

@@ -104,12 +104,12 @@ absl::Status GraphSet::CheckScratchFits(SpanId workspace, const std::string& who
                      "no workspace span for its scratch");
   }
   const SpanInfo span = lane_.arena().span(workspace);
-  if (span.range.bytes >= bytes) return absl::OkStatus();
-  return MakeError({.kind = ErrorKind::kOutOfExtent,
-                    .object = span.spec.name,
-                    .need = bytes,
-                    .have = span.range.bytes},
-                   "the workspace is smaller than the scratch of " + who);
+  // Only what has pages counts: a span may reserve more address space than it uses.
+  const std::uint64_t committed = lane_.arena().committed_bytes(workspace);
+  if (committed >= bytes) return absl::OkStatus();
+  return MakeError(
+      {.kind = ErrorKind::kOutOfExtent, .object = span.spec.name, .need = bytes, .have = committed},
+      "the workspace is smaller than the scratch of " + who);
 }
 
 }  // namespace holdfast
