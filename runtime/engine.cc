@@ -35,6 +35,7 @@ Engine::Engine(Device& device, std::unique_ptr<Model> model, EngineOptions optio
 Engine::~Engine() {
   graphs_.reset();
   lane_.reset();
+  workspaces_.reset();
   residency_.reset();
   arena_.reset();
   // Errors here have nobody to go to; the call table shows an imbalance.
@@ -88,6 +89,7 @@ absl::Status Engine::CheckOptions() {
   if (options_.max_prefill_tokens < 1) return BadOption("max_prefill_tokens", "must be at least 1");
   if (options_.max_sequence < 2) return BadOption("max_sequence", "must be at least 2");
   if (options_.draft_tokens < 0) return BadOption("draft_tokens", "must not be negative");
+  if (options_.micro_batches < 1) return BadOption("micro_batches", "must be at least 1");
   HOLDFAST_RETURN_IF_ERROR(CheckKvBudget(options_.kv_budget()));
   options_.max_sequence = std::min(options_.max_sequence, model_->limits().max_position);
   const KvSpec kv = model_->kv();

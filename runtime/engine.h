@@ -25,6 +25,7 @@
 #include "allocator/arena.h"
 #include "allocator/ledger.h"
 #include "allocator/residency.h"
+#include "allocator/workspace.h"
 #include "graphs/graph_set.h"
 #include "runtime/generate.h"
 #include "runtime/kv_budget.h"
@@ -55,6 +56,11 @@ struct EngineOptions {
   std::int32_t draft_tokens = 0;  // proposed ahead: the longest sequence has as many slots more
   std::uint64_t chunk_bytes = 256 * kMiB;
   ResidencyOptions residency;
+  // Slots of the workspace; all of the same bytes, committed and locked together. The engine's own
+  // graphs run in the first: the others are for whoever runs micro-batches beside them.
+  std::int32_t micro_batches = 1;
+  WorkspaceOverride workspace_override;  // from ReadWorkspaceOverride
+  SettingSink on_setting;                // told the workspace's values in effect; may be null
   // Weights are read into the backing pool and stay there: host memory is taken at the start, and
   // the first sleep copies nothing.
   bool load_through_pool = false;
@@ -121,7 +127,8 @@ class Engine {
   Residency& residency() { return *residency_; }
   GraphSet& graphs() { return *graphs_; }
   Lane& lane() { return *lane_; }
-  SpanId workspace() const { return workspace_; }
+  SpanId workspace() const { return workspace_; }  // the slot that the graphs run in
+  WorkspaceManager& workspaces() { return *workspaces_; }
   const KvPlan& kv_plan() const { return kv_plan_; }
   // What profiling found.
   const MemoryProfile& memory_profile() const { return profile_; }
@@ -140,6 +147,9 @@ class Engine {
   absl::Status Measured(const char* owner, const std::function<absl::Status()>& part);
   absl::Status MakeArena();
   absl::Status ReserveSpans();
+  // Of slots of `extent_bytes`.
+  WorkspaceOptions WorkspaceOf(std::uint64_t extent_bytes) const;
+  absl::Status MakeWorkspaces();
   // Leaves the graph set measured, and the workspace reserved.
   absl::Status MeasureBuckets();
   absl::Status Profile(OpenProfile open);
@@ -165,6 +175,7 @@ class Engine {
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Residency> residency_;
+  std::unique_ptr<WorkspaceManager> workspaces_;  // since the buckets are measured
   std::unique_ptr<Lane> lane_;
   std::unique_ptr<GraphSet> graphs_;
   SpanId input_, output_, workspace_, cache_, step_count_;

@@ -10,14 +10,18 @@ namespace holdfast {
 
 absl::Status Engine::MakeArena() {
   std::vector<GroupSpec> groups = model_->groups();
-  std::uint64_t workspace = 0;
+  std::uint64_t scratch = 0, blocks = 0;
   for (const GraphKey& key : {GraphKey{Phase::kPrefill, options_.max_prefill_tokens, 1, ""},
                               GraphKey{Phase::kDecode, options_.max_batch, 1, ""}}) {
     const BatchShape shape = ShapeOf(key);
-    workspace = std::max(workspace, model_->ScratchBound(shape) + InputBlock(shape).bytes +
-                                        OutputBlock(shape).bytes + 4 * kScratchAlignment);
+    scratch = std::max(scratch, model_->ScratchBound(shape) + 4 * kScratchAlignment);
+    blocks += InputBlock(shape).bytes + OutputBlock(shape).bytes + 4 * kScratchAlignment;
   }
-  groups.push_back({.tag = kWorkspaceTag, .role = Role::kScratch, .extent_bytes = workspace * 2});
+  scratch = std::max(scratch * 2, options_.workspace_override.slot_bytes.value_or(0));
+  HOLDFAST_ASSIGN_OR_RETURN(const std::vector<GroupSpec> slots,
+                            WorkspaceManager::Groups(WorkspaceOf(scratch)));
+  groups.push_back({.tag = kWorkspaceTag, .role = Role::kScratch, .extent_bytes = blocks});
+  groups.insert(groups.end(), slots.begin(), slots.end());
   groups.push_back({.tag = kStateTag, .role = Role::kMutable, .extent_bytes = 64 * kKiB});
   HOLDFAST_ASSIGN_OR_RETURN(const std::uint64_t cache,
                             CheckedMultiply(static_cast<std::uint64_t>(kv_plan_.most_pages),
@@ -31,6 +35,30 @@ absl::Status Engine::MakeArena() {
       arena_, Arena::Create(device_, {.name = "engine", .groups = groups, .candidate_bases = {}}));
   HOLDFAST_ASSIGN_OR_RETURN(residency_, Residency::Create(*arena_, options_.residency));
   HOLDFAST_ASSIGN_OR_RETURN(lane_, Lane::Create(*arena_, "lane0"));
+  return absl::OkStatus();
+}
+
+WorkspaceOptions Engine::WorkspaceOf(std::uint64_t extent_bytes) const {
+  return {.micro_batches = options_.micro_batches,
+          .extent_bytes = extent_bytes,
+          .chunk_bytes = options_.chunk_bytes,
+          .tag = kWorkspaceTag,
+          .overrides = options_.workspace_override,
+          .on_setting = options_.on_setting};
+}
+
+absl::Status Engine::MakeWorkspaces() {
+  const std::uint64_t need = std::max(graphs_->scratch_bytes(), kScratchAlignment);
+  const WorkspaceOverride& override = options_.workspace_override;
+  // A slot that is forced to be too small has no addresses beyond that: whoever asks for more is
+  // refused, and nobody meets addresses without pages.
+  std::uint64_t bytes = std::max(need, override.slot_bytes.value_or(0));
+  if (override.force) bytes = override.slot_bytes.value_or(need);
+  HOLDFAST_ASSIGN_OR_RETURN(workspaces_, WorkspaceManager::Create(*arena_, WorkspaceOf(bytes)));
+  if (need <= bytes) {
+    HOLDFAST_RETURN_IF_ERROR(workspaces_->Reserve("graphs lane0", {{"planned scratch", need}}));
+  }
+  HOLDFAST_ASSIGN_OR_RETURN(workspace_, workspaces_->CaptureSpan({}));
   return absl::OkStatus();
 }
 

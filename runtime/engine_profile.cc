@@ -77,22 +77,20 @@ absl::Status Engine::MeasureBuckets() {
   HOLDFAST_RETURN_IF_ERROR(graphs_->AddPhase(Phase::kDecode, std::move(decode)));
   // Plans every pass, and with them the matrix products.
   HOLDFAST_RETURN_IF_ERROR(graphs_->Measure());
-  HOLDFAST_ASSIGN_OR_RETURN(workspace_, arena_->Reserve({.name = "lane0.workspace",
-                                                         .tag = kWorkspaceTag,
-                                                         .role = Role::kScratch,
-                                                         .bytes = graphs_->scratch_bytes(),
-                                                         .owner = "engine",
-                                                         .refill = nullptr}));
-  return absl::OkStatus();
+  return MakeWorkspaces();
 }
 
 absl::Status Engine::Profile(OpenProfile open) {
   HOLDFAST_RETURN_IF_ERROR(Measured(kLibrariesOwner, [this] { return MeasureBuckets(); }));
   HOLDFAST_RETURN_IF_ERROR(arena_->CommitTag(kStateTag));
-  HOLDFAST_RETURN_IF_ERROR(arena_->CommitTag(kWorkspaceTag));
+  HOLDFAST_RETURN_IF_ERROR(workspaces_->Commit());
+  HOLDFAST_RETURN_IF_ERROR(arena_->CommitTogether(
+      {{input_, arena_->range(input_).bytes}, {output_, arena_->range(output_).bytes}}));
   HOLDFAST_RETURN_IF_ERROR(arena_->Commit(cache_, kv_plan_.page_bytes));  // the null page only
   std::vector<SpanId> alive = {input_, output_, step_count_, cache_};
-  if (graphs_->scratch_bytes() > 0) alive.push_back(workspace_);
+  const WorkspaceReport workspace = workspaces_->Report();
+  for (const SlotUse& slot : workspace.slots) alive.push_back(slot.span);
+  for (const PersistentUse& kept : workspace.persistent) alive.push_back(kept.span);
   HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<ProfileLease> lease,
                             LeaseSpans(*arena_, "the engine's profile", alive));
   HOLDFAST_ASSIGN_OR_RETURN(HeldProfile held, HeldProfile::Hold(std::move(open), std::move(lease)));
@@ -136,9 +134,9 @@ absl::Status Engine::WarmUp(HeldProfile& held) {
 absl::Status Engine::CaptureAndLock() {
   HOLDFAST_RETURN_IF_ERROR(
       Measured(kExecutablesOwner, [this] { return graphs_->Capture(workspace_); }));
-  HOLDFAST_RETURN_IF_ERROR(ledger_->SeparateLocalMemory(kExecutablesOwner));
+  HOLDFAST_RETURN_IF_ERROR(workspaces_->Lock());
   arena_->Lock();
-  return absl::OkStatus();
+  return ledger_->SeparateLocalMemory(kExecutablesOwner);
 }
 
 }  // namespace holdfast

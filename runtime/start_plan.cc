@@ -83,7 +83,7 @@ class StartPlanner {
     Arena& arena = *engine.arena_;
     std::lock_guard<std::mutex> lock(arena.transition_mutex());
     for (const ArenaGroup& group : arena.groups()) {
-      if (group.spec.role == Role::kCache) continue;
+      if (group.spec.role == Role::kCache || group.reserved_bytes == 0) continue;
       const std::string owner = GroupOwner(group.spec);
       const auto [found, added] = by_owner.try_emplace(owner, plan.lines.size());
       if (added) plan.lines.push_back({.owner = owner, .measured_bytes = {}});

@@ -59,6 +59,7 @@ absl::StatusOr<StartPlan> PlanModel(const PlanOptions& options) {
   engine.chunk_bytes = options.chunk_bytes;
   engine.deterministic = options.deterministic;
   engine.set_kv_budget(budget);
+  HOLDFAST_ASSIGN_OR_RETURN(engine.workspace_override, ReadWorkspaceOverride(ProcessEnvironment()));
   return PlanStart(device, std::move(model), engine);
 }
 

@@ -208,7 +208,9 @@ absl::StatusOr<RunReport> Run(const RunOptions& options) {
   HOLDFAST_ASSIGN_OR_RETURN(
       const KvBudget budget,
       ChooseKvBudget(options.utilization, options.kv_bytes, options.kv_blocks));
-  const EngineOptions engine_options = MakeEngineOptions(options, budget, report);
+  EngineOptions engine_options = MakeEngineOptions(options, budget, report);
+  HOLDFAST_ASSIGN_OR_RETURN(engine_options.workspace_override,
+                            ReadWorkspaceOverride(ProcessEnvironment()));
   // The same model once more: a plan reserves its spans in an arena of its own.
   HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<MlaModel> planned, MlaModel::Open(options.model, type));
   HOLDFAST_ASSIGN_OR_RETURN(report.plan,
