@@ -95,6 +95,25 @@ TEST_F(WorkspaceOverrideTest, BelowTheNeedIsRefusedWithBothFiguresBeforeMemoryIs
   EXPECT_TRUE(workspace_->Report().declared.empty());
 }
 
+// Field case 24, with its figures: 64 heads and 528 sequences need more than the usual default.
+TEST_F(WorkspaceOverrideTest, FieldCase24TheNeedCountsNotTheDefaultAndRebindingCounts) {
+  WorkspaceOptions options = Options();
+  options.extent_bytes = kGiB;
+  options.overrides = {.slot_bytes = 413138944, .force = false};
+  ASSERT_OK(Open(options));
+  const absl::Status refused = workspace_->Reserve("decode", {{"partial", 536346624}});
+  EXPECT_THAT(refused, IsErrorKind(ErrorKind::kOutOfExtent));
+  EXPECT_EQ(GetErrorInfo(refused)->need, 536346624u);
+  EXPECT_EQ(GetErrorInfo(refused)->have, 413138944u);
+  options.overrides = {};
+  ASSERT_OK(Open(options));
+  ASSERT_OK(workspace_->Reserve("planner", {{"plan", 64 * kMiB}}));
+  ASSERT_OK(workspace_->Reserve("planner", {{"plan", 512 * kMiB}}));
+  EXPECT_EQ(workspace_->slot_bytes(), 512 * kMiB);
+  EXPECT_EQ(workspace_->Report().declared[0].packed_bytes, 512 * kMiB);
+  EXPECT_EQ(own_bytes(), 0u);
+}
+
 TEST_F(WorkspaceOverrideTest, AboveTheNeedIsTakenAndTold) {
   ASSERT_OK(OpenWith(2 * g_, false));
   ASSERT_OK(workspace_->Reserve("mla", {{"q", 5000}}));
