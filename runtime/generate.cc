@@ -12,9 +12,8 @@ Generator::~Generator() {
 
 absl::Status Generator::Add(const GenerateRequest& request) {
   const auto length = static_cast<std::int32_t>(request.prompt.size()) + request.max_tokens;
-  const std::int32_t page_tokens = engine_.kv_plan_.page_tokens;
   HOLDFAST_ASSIGN_OR_RETURN(std::vector<std::int32_t> pages,
-                            engine_.pages_.Take((length + page_tokens - 1) / page_tokens));
+                            engine_.pages_.Take(engine_.tables_.Blocks(length)));
   sequences_.push_back(
       {.request = &request, .pages = std::move(pages), .tokens = request.prompt, .completion = {}});
   return absl::OkStatus();
@@ -69,16 +68,21 @@ void Generator::FillInput(const std::vector<Piece>& pieces, const GraphKey& key)
   std::int32_t row = 0;
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(pieces.size()); ++s) {
     const Sequence& sequence = *pieces[static_cast<std::size_t>(s)].sequence;
-    std::copy(sequence.pages.begin(), sequence.pages.end(),
-              block.block_table + std::int64_t{s} * block.shape.table_stride);
+    const auto length =
+        static_cast<std::int32_t>(sequence.request->prompt.size()) + sequence.request->max_tokens;
+    engine_.tables_.FillRow(sequence.pages, length,
+                            block.block_table + std::int64_t{s} * block.shape.table_stride);
     for (std::int32_t i = 0; i < pieces[static_cast<std::size_t>(s)].tokens; ++i, ++row) {
       const std::int32_t position = sequence.cached + i;
       block.tokens[row] = sequence.tokens[static_cast<std::size_t>(position)];
       block.positions[row] = position;
-      block.slots[row] =
-          std::int64_t{sequence.pages[static_cast<std::size_t>(position / page_tokens)]} *
-              page_tokens +
-          position % page_tokens;
+      // Models with other tables find their rows by those.
+      if (engine_.tables_.plain()) {
+        block.slots[row] =
+            std::int64_t{sequence.pages[static_cast<std::size_t>(position / page_tokens)]} *
+                page_tokens +
+            position % page_tokens;
+      }
       block.row_sequence[row] = s;
       block.row_kv_length[row] = position + 1;
     }

@@ -29,6 +29,7 @@ struct Command {
 Command AddAuditCommand(CLI::App& parent);
 Command AddBenchCommand(CLI::App& parent);
 Command AddFailuresCommand(CLI::App& parent);
+Command AddPlanCommand(CLI::App& parent);
 Command AddRunCommand(CLI::App& parent);
 Command AddScribbleCommand(CLI::App& parent);
 Command AddSizeCommand(CLI::App& parent);
