@@ -1,0 +1,75 @@
+// The battery: every proof on one subject, then every negative control on a subject of its own.
+//
+// A control plants its fault and runs the proofs again: exactly the aimed one must fail, by name.
+// A proof that no control can make fail proves nothing, so a control that does not bite fails the
+// battery as a broken proof does.
+#ifndef HOLDFAST_TESTING_BATTERY_H_
+#define HOLDFAST_TESTING_BATTERY_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "device/device.h"
+#include "testing/proof.h"
+#include "testing/subject.h"
+
+namespace holdfast::testing {
+
+struct BatteryOptions {
+  std::string device = "host";   // as OpenDevice: "host", "cuda:0", "auto"
+  DeviceOptions device_options;  // of each subject's device
+  std::uint64_t seed = 1;        // of contents, inputs, plans and sampled failures
+  int cycles = 3;                // sleeps and wakes of the proofs that count them; at least 1
+  // Failing calls tried for each transition: all of them, or so many spread over them. Controls
+  // always take a few.
+  int most_failures = 0;  // 0: all
+  // Another process takes, fills and returns freed memory. `scribbler`: the program that does it;
+  // empty: looked for as scribbler.h says.
+  bool scribble = true;
+  std::string scribbler;
+  // Outputs are compared with this file, too (golden_file.h); empty: only with the first run's.
+  std::string golden;
+  // What runs; empty: all. kBalance always runs, it is how a subject ends.
+  std::vector<Proof> proofs;
+  std::vector<Fault> controls;
+  bool run_controls = true;
+  // Called with each result as it is there; may be null.
+  std::function<void(const ProofResult&)> on_proof;
+  std::function<void(const ControlResult&)> on_control;
+  std::function<void(const std::string& stage)> on_stage;  // what begins now
+};
+
+struct BatteryReport {
+  std::string subject, device;
+  std::uint64_t seed = 0;
+  std::vector<ProofResult> proofs;      // in the order of Proof
+  std::vector<ControlResult> controls;  // in the order of AllControls
+  double seconds = 0;
+
+  // No proof fails or is blocked, at least one holds; every control that could be planted bites;
+  // and, where controls were run, every proof that holds has one that does.
+  bool held() const;
+  // Why not: a line each, naming proof or control. Empty if it held.
+  std::vector<std::string> complaints() const;
+  const ProofResult* Find(Proof proof) const;    // null if it did not run
+  const ControlResult* Find(Fault fault) const;  // null if it did not run
+  bool controls_ran = false;
+};
+
+// A subject that cannot be made is no error but a report: the proof that the error belongs to fails
+// and the others are blocked. An error means that nothing could be looked at: no such device,
+// kInvalidArgument for options.
+absl::StatusOr<BatteryReport> RunBattery(const SubjectFactory& factory,
+                                         const BatteryOptions& options = {});
+
+// One line a proof and control, as a terminal shows them.
+std::string Line(const ProofResult& result);
+std::string Line(const ControlResult& result);
+
+}  // namespace holdfast::testing
+
+#endif  // HOLDFAST_TESTING_BATTERY_H_
