@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "device/device.h"
 #include "testing/proof.h"
+#include "testing/scribbler_program.h"
 #include "testing/subject.h"
 
 namespace holdfast::testing {
@@ -27,10 +28,9 @@ struct BatteryOptions {
   // Failing calls tried for each transition: all of them, or so many spread over them. Controls
   // always take a few.
   int most_failures = 0;  // 0: all
-  // Another process takes, fills and returns freed memory. `scribbler`: the program that does it;
-  // empty: looked for as scribbler.h says.
+  // Another process takes, fills and returns freed memory; which, see scribbler_program.h.
   bool scribble = true;
-  std::string scribbler;
+  ScribblerProgram scribbler;
   // Outputs are compared with this file, too (golden_file.h); empty: only with the first run's.
   std::string golden;
   // What runs; empty: all. kBalance always runs, it is how a subject ends.

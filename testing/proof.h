@@ -2,6 +2,7 @@
 #ifndef HOLDFAST_TESTING_PROOF_H_
 #define HOLDFAST_TESTING_PROOF_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ enum class Proof {
 const char* ProofName(Proof proof);     // "kept-bytes"
 const char* ProofMeaning(Proof proof);  // one sentence
 std::vector<Proof> AllProofs();
+std::optional<Proof> ProofOfName(const std::string& name);
 
 enum class Verdict {
   kHolds,

@@ -69,6 +69,8 @@ class Subject {
   virtual SpanId workspace() = 0;
   // Ranges outside the arena that its graphs may use, as given to GraphSet::Capture.
   virtual std::vector<ExternalRange> externals() { return {}; }
+  // As in its GraphSetOptions.
+  virtual AuditPolicy audit_policy() { return {}; }
 
   // Sets the inputs of request.seed, runs every graph (or the steps, if eager) and waits. Outputs
   // depend on the seed alone: bits that state or earlier runs change are no outputs. Mutable state
