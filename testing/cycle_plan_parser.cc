@@ -161,8 +161,6 @@ class Parser {
 
 }  // namespace
 
-absl::StatusOr<CyclePlan> CyclePlan::Parse(const std::string& text) {
-  return Parser(text).Whole();
-}
+absl::StatusOr<CyclePlan> CyclePlan::Parse(const std::string& text) { return Parser(text).Whole(); }
 
 }  // namespace holdfast::testing

@@ -72,26 +72,16 @@ const char* VerdictName(Verdict verdict) {
 
 std::vector<NegativeControl> AllControls() {
   return {
-      {Fault::kFlippedBit, Proof::kKeptBytes},
-      {Fault::kSwappedChunks, Proof::kKeptBytes},
-      {Fault::kStaleBackup, Proof::kKeptBytes},
-      {Fault::kLostRefresh, Proof::kDroppedBytes},
-      {Fault::kEarlyUnmap, Proof::kNoEarlyUnmap},
-      {Fault::kMovedSpan, Proof::kAddresses},
-      {Fault::kLostBytes, Proof::kKeptBytes},
-      {Fault::kDirtyDrop, Proof::kDroppedBytes},
-      {Fault::kHalfDone, Proof::kFailures},
-      {Fault::kLeak, Proof::kFailures},
-      {Fault::kUnreleased, Proof::kBalance},
-      {Fault::kHeldBack, Proof::kFreedIsFree},
-      {Fault::kHiddenMemory, Proof::kLedger},
-      {Fault::kForeignWord, Proof::kPointers},
-      {Fault::kOtherOutput, Proof::kOutputs},
-      {Fault::kWrongReservation, Proof::kReservations},
-      {Fault::kStalePointer, Proof::kPointers},
-      {Fault::kUnsteadyStep, Proof::kPointers},
-      {Fault::kStaleScratch, Proof::kOutputs},
-      {Fault::kPadsCount, Proof::kOutputs},
+      {Fault::kFlippedBit, Proof::kKeptBytes},    {Fault::kSwappedChunks, Proof::kKeptBytes},
+      {Fault::kStaleBackup, Proof::kKeptBytes},   {Fault::kLostRefresh, Proof::kDroppedBytes},
+      {Fault::kEarlyUnmap, Proof::kNoEarlyUnmap}, {Fault::kMovedSpan, Proof::kAddresses},
+      {Fault::kLostBytes, Proof::kKeptBytes},     {Fault::kDirtyDrop, Proof::kDroppedBytes},
+      {Fault::kHalfDone, Proof::kFailures},       {Fault::kLeak, Proof::kFailures},
+      {Fault::kUnreleased, Proof::kBalance},      {Fault::kHeldBack, Proof::kFreedIsFree},
+      {Fault::kHiddenMemory, Proof::kLedger},     {Fault::kForeignWord, Proof::kPointers},
+      {Fault::kOtherOutput, Proof::kOutputs},     {Fault::kWrongReservation, Proof::kReservations},
+      {Fault::kStalePointer, Proof::kPointers},   {Fault::kUnsteadyStep, Proof::kPointers},
+      {Fault::kStaleScratch, Proof::kOutputs},    {Fault::kPadsCount, Proof::kOutputs},
   };
 }
 
