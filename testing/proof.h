@@ -44,6 +44,7 @@ struct ProofResult {
   Verdict verdict = Verdict::kSkipped;
   // What was compared (holds), what was seen (fails), whose failure (blocked), why (skipped).
   std::string detail;
+  std::optional<Proof> blocked_by;  // only with kBlocked
   double seconds = 0;
 
   std::string name() const { return ProofName(proof); }
