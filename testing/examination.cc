@@ -114,11 +114,11 @@ bool Examination::Sleep(const std::vector<std::string>& tags, TransitionReport* 
   return true;
 }
 
-bool Examination::Wake(const std::vector<std::string>& tags) {
+bool Examination::Wake(const std::vector<std::string>& tags, bool refill) {
   const std::string doing = absl::StrCat("wake ", absl::StrJoin(tags, ","));
   if (!Ok(subject_.Wake(tags), doing)) return false;
   woken_ = true;
-  return PlantAfterWake(tags) && Ok(subject_.Refill(), "refill");
+  return PlantAfterWake(tags) && (!refill || Ok(subject_.Refill(), "refill"));
 }
 
 bool Examination::PlantAfterWake(const std::vector<std::string>& tags) {
@@ -173,10 +173,7 @@ absl::StatusOr<Picture> Examination::Look(bool contents) {
 bool Examination::ScribbleOverFreed() {
   if (!options_.scribble) return true;
   if (neighbour_ == nullptr) {
-    const absl::StatusOr<ScribblerProgram> program = FindScribbler(options_.scribbler);
-    if (!Ok(program, "looking for the scribbler")) return false;
-    absl::StatusOr<std::unique_ptr<Neighbour>> started =
-        Neighbour::Start(*program, device().info().spec);
+    absl::StatusOr<std::unique_ptr<Neighbour>> started = StartNeighbour();
     if (!Ok(started, "starting the scribbler")) return false;
     neighbour_ = *std::move(started);
   }
@@ -187,6 +184,11 @@ bool Examination::ScribbleOverFreed() {
   }
   Count("bytes scribbled over", bytes);
   return true;
+}
+
+absl::StatusOr<std::unique_ptr<Neighbour>> Examination::StartNeighbour() {
+  HOLDFAST_ASSIGN_OR_RETURN(const ScribblerProgram program, FindScribbler(options_.scribbler));
+  return Neighbour::Start(program, device().info().spec);
 }
 
 absl::Status Examination::InvertByte(SpanId id) {

@@ -71,8 +71,8 @@ class Examination {
   // -------------------------------- Everything is awake and defined. What each proof begins with.
   bool Ready();
   bool Sleep(const std::vector<std::string>& tags, TransitionReport* report = nullptr);
-  // Plants what comes up at a wake, and refills.
-  bool Wake(const std::vector<std::string>& tags);
+  // Plants what comes up at a wake, and refills, unless told not to.
+  bool Wake(const std::vector<std::string>& tags, bool refill = true);
   // Sleep, then `asleep()` if set, then wake; addresses, kept, refilled and declared contents are
   // compared.
   bool Cycle(const std::vector<std::string>& tags, const std::function<bool()>& asleep = {});
@@ -82,6 +82,8 @@ class Examination {
   // Another process takes, fills and returns what sleeps now. Does nothing without
   // options().scribble.
   bool ScribbleOverFreed();
+  // A neighbour of its own, for proofs that fill the device. Not without options().scribble.
+  absl::StatusOr<std::unique_ptr<Neighbour>> StartNeighbour();
   // Inverts the first byte of a span, through its seal if need be.
   absl::Status InvertByte(SpanId span);
   // The first span that `wanted` and that has pages; nullopt if there is none.
