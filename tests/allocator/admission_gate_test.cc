@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "tests/device/gate.h"
+#include "testing/gate.h"
 #include "tests/device/status_matchers.h"
 #include "tests/device/test_device.h"
 
 namespace holdfast {
 namespace {
+
+using testing::Gate;
 
 using std::chrono::milliseconds;
 

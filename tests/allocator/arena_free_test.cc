@@ -4,11 +4,13 @@
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "testing/gate.h"
 #include "tests/allocator/residency_rig.h"
-#include "tests/device/gate.h"
 
 namespace holdfast {
 namespace {
+
+using testing::Gate;
 
 class ArenaFreeTest : public testing::Test {
  protected:

@@ -3,11 +3,13 @@
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "testing/gate.h"
 #include "tests/allocator/residency_rig.h"
-#include "tests/device/gate.h"
 
 namespace holdfast {
 namespace {
+
+using testing::Gate;
 
 constexpr std::chrono::milliseconds kShort{40};
 

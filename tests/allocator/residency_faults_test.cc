@@ -1,10 +1,12 @@
 // Verifies that every planted fault is caught by the proof it aims at.
 #include "gtest/gtest.h"
+#include "testing/gate.h"
 #include "tests/allocator/residency_rig.h"
-#include "tests/device/gate.h"
 
 namespace holdfast {
 namespace {
+
+using testing::Gate;
 
 // A flipped bit in a backup names the span, and the wake stays undone. Without the flip it would
 // pass.

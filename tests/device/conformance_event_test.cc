@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "testing/gate.h"
 #include "tests/device/device_fixture.h"
-#include "tests/device/gate.h"
 
 namespace holdfast {
 namespace {
+
+using testing::Gate;
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;

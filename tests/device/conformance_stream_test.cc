@@ -3,12 +3,14 @@
 #include <numeric>
 #include <vector>
 
+#include "testing/gate.h"
 #include "tests/device/device_fixture.h"
-#include "tests/device/gate.h"
 #include "tests/device/test_ops.h"
 
 namespace holdfast {
 namespace {
+
+using testing::Gate;
 
 using StreamConformance = DeviceTest;
 using std::chrono::milliseconds;

@@ -9,11 +9,13 @@
 #include "allocator/residency.h"
 #include "graphs/padding.h"
 #include "graphs/staging_ring.h"
-#include "tests/device/gate.h"
+#include "testing/gate.h"
 #include "tests/graphs/field_rig.h"
 
 namespace holdfast {
 namespace {
+
+using testing::Gate;
 
 constexpr std::int32_t kWidth = 8;
 

@@ -4,11 +4,13 @@
 
 #include "gmock/gmock.h"
 #include "graphs/graph.h"
-#include "tests/device/gate.h"
+#include "testing/gate.h"
 #include "tests/graphs/toy_step.h"
 
 namespace holdfast {
 namespace {
+
+using testing::Gate;
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;

@@ -6,10 +6,10 @@
 #include "device/bytes.h"
 #include "gtest/gtest.h"
 #include "tests/device/status_matchers.h"
-#include "tools/scribble.h"
-#include "tools/taken_memory.h"
+#include "testing/scribble.h"
+#include "testing/taken_memory.h"
 
-namespace holdfast {
+namespace holdfast::testing {
 namespace {
 
 std::vector<std::string> Converse(const std::string& said) {
@@ -47,4 +47,4 @@ TEST(NeighbourTest, FillingLeavesTheSlackAndNoMore) {
 }
 
 }  // namespace
-}  // namespace holdfast
+}  // namespace holdfast::testing

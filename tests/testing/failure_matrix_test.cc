@@ -1,6 +1,6 @@
 // Verifies that the published failure matrix is what the code does, and that it would show a leak
 // or lost bytes.
-#include "tools/failure_matrix.h"
+#include "testing/failure_matrix.h"
 
 #include <filesystem>
 #include <fstream>
@@ -10,7 +10,7 @@
 #include "tests/device/status_matchers.h"
 #include "tests/device/test_device.h"
 
-namespace holdfast {
+namespace holdfast::testing {
 namespace {
 
 constexpr char kPage[] = "docs/failures.md";
@@ -51,4 +51,4 @@ TEST(FailureMatrixTest, PlantedLostBytesShow) {
 }
 
 }  // namespace
-}  // namespace holdfast
+}  // namespace holdfast::testing

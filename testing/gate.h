@@ -1,17 +1,19 @@
-// Holds a stream at a point until the test lets it go; works on every device.
+// Holds a stream at a point until the test lets it go; works on every device. Puts work exactly
+// where a race would need it: scheduled, and not yet running. A header alone, so that tests of
+// every layer may use it.
 //
 //   Gate gate(*device, *stream);      // work enqueued from here on waits
 //   gate.WaitUntilReached();          // the stream stands at the gate
 //   gate.Open();
-#ifndef HOLDFAST_TESTS_DEVICE_GATE_H_
-#define HOLDFAST_TESTS_DEVICE_GATE_H_
+#ifndef HOLDFAST_TESTING_GATE_H_
+#define HOLDFAST_TESTING_GATE_H_
 
 #include <condition_variable>
 #include <mutex>
 
 #include "device/device.h"
 
-namespace holdfast {
+namespace holdfast::testing {
 
 class Gate {
  public:
@@ -60,6 +62,6 @@ class Gate {
   bool open_ = false;
 };
 
-}  // namespace holdfast
+}  // namespace holdfast::testing
 
-#endif  // HOLDFAST_TESTS_DEVICE_GATE_H_
+#endif  // HOLDFAST_TESTING_GATE_H_

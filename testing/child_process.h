@@ -1,6 +1,6 @@
-// A child process of this program, with a line to talk over.
-#ifndef HOLDFAST_TOOLS_CHILD_PROCESS_H_
-#define HOLDFAST_TOOLS_CHILD_PROCESS_H_
+// A child process with a line to talk over.
+#ifndef HOLDFAST_TESTING_CHILD_PROCESS_H_
+#define HOLDFAST_TESTING_CHILD_PROCESS_H_
 
 #include <sys/types.h>
 
@@ -11,12 +11,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace holdfast {
+namespace holdfast::testing {
 
 class ChildProcess {
  public:
-  // Runs this program with `arguments`; what the child reads and says (stderr too) is our line.
-  static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(std::vector<std::string> arguments);
+  // Runs `program` (a path; nothing is searched) with `arguments`; what the child reads and says
+  // (stderr too) is our line.
+  static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const std::string& program,
+                                                             std::vector<std::string> arguments);
   // Hangs up and waits for the child's end.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
@@ -34,12 +36,12 @@ class ChildProcess {
   bool ReadMore();
   int Reap();
 
-  std::string what_;  // "holdfast scribble"
+  std::string what_;  // the program and its first argument
   pid_t child_ = 0;
   int line_ = -1;     // our end of the socket pair
   std::string said_;  // read and not yet used
 };
 
-}  // namespace holdfast
+}  // namespace holdfast::testing
 
-#endif  // HOLDFAST_TOOLS_CHILD_PROCESS_H_
+#endif  // HOLDFAST_TESTING_CHILD_PROCESS_H_

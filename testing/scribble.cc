@@ -1,4 +1,4 @@
-#include "tools/scribble.h"
+#include "testing/scribble.h"
 
 #include <sstream>
 #include <utility>
@@ -8,9 +8,9 @@
 #include "absl/strings/strip.h"
 #include "device/bytes.h"
 #include "device/device.h"
-#include "tools/taken_memory.h"
+#include "testing/taken_memory.h"
 
-namespace holdfast {
+namespace holdfast::testing {
 namespace {
 
 // What a neighbour on the host device may pretend to take: its pages come as they are written.
@@ -49,10 +49,12 @@ absl::Status Scribble(const std::string& device_spec, std::uint64_t bytes) {
   return taken.Release();
 }
 
-absl::Status ScribbleInChild(const std::string& device_spec, std::uint64_t bytes) {
+absl::Status ScribbleInChild(const ScribblerProgram& program, const std::string& device_spec,
+                             std::uint64_t bytes) {
   HOLDFAST_ASSIGN_OR_RETURN(
       const std::unique_ptr<ChildProcess> child,
-      ChildProcess::Start({"scribble", "--device", device_spec, "--bytes", absl::StrCat(bytes)}));
+      ChildProcess::Start(program.path,
+                          program.With({"--device", device_spec, "--bytes", absl::StrCat(bytes)})));
   return child->WaitForEnd();
 }
 
@@ -74,9 +76,11 @@ absl::Status ServeNeighbour(const std::string& device_spec, std::istream& in, st
   return filled.Release();
 }
 
-absl::StatusOr<std::unique_ptr<Neighbour>> Neighbour::Start(const std::string& device_spec) {
-  HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> child,
-                            ChildProcess::Start({"scribble", "--serve", "--device", device_spec}));
+absl::StatusOr<std::unique_ptr<Neighbour>> Neighbour::Start(const ScribblerProgram& program,
+                                                            const std::string& device_spec) {
+  HOLDFAST_ASSIGN_OR_RETURN(
+      std::unique_ptr<ChildProcess> child,
+      ChildProcess::Start(program.path, program.With({"--serve", "--device", device_spec})));
   std::unique_ptr<Neighbour> neighbour(new Neighbour(std::move(child)));
   HOLDFAST_RETURN_IF_ERROR(neighbour->Release());  // answered when the context is up
   return neighbour;
@@ -99,4 +103,4 @@ absl::StatusOr<std::uint64_t> Neighbour::FillAllBut(std::uint64_t slack) {
   return Ask(absl::StrCat("fill ", slack));
 }
 
-}  // namespace holdfast
+}  // namespace holdfast::testing

@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "tools/failure_matrix.h"
-#include "tools/failure_rig.h"
+#include "testing/failure_matrix.h"
+#include "testing/failure_rig.h"
 
-namespace holdfast {
+namespace holdfast::testing {
 namespace {
 
 constexpr char kHead[] =
@@ -114,4 +114,4 @@ std::string FailureJson(const FailureMatrix& matrix) {
   return document.dump(1) + "\n";
 }
 
-}  // namespace holdfast
+}  // namespace holdfast::testing

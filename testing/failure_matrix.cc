@@ -1,14 +1,13 @@
-#include "tools/failure_matrix.h"
+#include "testing/failure_matrix.h"
 
 #include <algorithm>
 #include <array>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "tools/failure_rig.h"
-#include "tools/progress.h"
+#include "testing/failure_rig.h"
 
-namespace holdfast {
+namespace holdfast::testing {
 namespace {
 
 constexpr char kFirstSleep[] = "first sleep", kLaterSleep[] = "later sleep", kWake[] = "wake";
@@ -149,7 +148,7 @@ absl::StatusOr<FailureMatrix> RunFailureMatrix(Device& device,
   FailureMatrix matrix{.device = device.info().name, .options = options};
   for (const char* transition : {kFirstSleep, kLaterSleep, kWake}) {
     for (const std::string& role : options.roles.empty() ? FailureRoles() : options.roles) {
-      ShowStage(absl::StrCat(transition, ", ", role));
+      if (options.on_stage) options.on_stage(absl::StrCat(transition, ", ", role));
       FailureCell cell{.transition = transition, .role = role};
       CallCounts before{}, after{};
       {
@@ -169,8 +168,7 @@ absl::StatusOr<FailureMatrix> RunFailureMatrix(Device& device,
       }
     }
   }
-  ClearProgress();
   return matrix;
 }
 
-}  // namespace holdfast
+}  // namespace holdfast::testing

@@ -1,10 +1,10 @@
-#include "tools/taken_memory.h"
+#include "testing/taken_memory.h"
 
 #include <algorithm>
 
 #include "device/bytes.h"
 
-namespace holdfast {
+namespace holdfast::testing {
 namespace {
 
 constexpr std::uint64_t kPieceBytes = 256 * kMiB;
@@ -79,4 +79,4 @@ absl::Status TakenMemory::Release() {
   return status;
 }
 
-}  // namespace holdfast
+}  // namespace holdfast::testing

@@ -1,6 +1,6 @@
 // Device memory that somebody else takes: the neighbour of a sleeping engine.
-#ifndef HOLDFAST_TOOLS_TAKEN_MEMORY_H_
-#define HOLDFAST_TOOLS_TAKEN_MEMORY_H_
+#ifndef HOLDFAST_TESTING_TAKEN_MEMORY_H_
+#define HOLDFAST_TESTING_TAKEN_MEMORY_H_
 
 #include <cstdint>
 #include <vector>
@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "device/device.h"
 
-namespace holdfast {
+namespace holdfast::testing {
 
 class TakenMemory {
  public:
@@ -39,6 +39,6 @@ class TakenMemory {
   std::vector<Piece> pieces_;
 };
 
-}  // namespace holdfast
+}  // namespace holdfast::testing
 
-#endif  // HOLDFAST_TOOLS_TAKEN_MEMORY_H_
+#endif  // HOLDFAST_TESTING_TAKEN_MEMORY_H_

@@ -1,7 +1,7 @@
 // The neighbour: another process that takes the memory a sleeping engine gave up, writes over it,
 // and gives it back. After it, no wake can pass by luck.
-#ifndef HOLDFAST_TOOLS_SCRIBBLE_H_
-#define HOLDFAST_TOOLS_SCRIBBLE_H_
+#ifndef HOLDFAST_TESTING_SCRIBBLE_H_
+#define HOLDFAST_TESTING_SCRIBBLE_H_
 
 #include <cstdint>
 #include <istream>
@@ -11,17 +11,18 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tools/child_process.h"
+#include "testing/child_process.h"
+#include "testing/scribbler_program.h"
 
-namespace holdfast {
+namespace holdfast::testing {
 
 // Takes `bytes` (rounded down to the granularity) of the device, fills them with 0xA5, checks some
 // of each chunk, gives them back. kOutOfMemory if they are not to be had.
 absl::Status Scribble(const std::string& device_spec, std::uint64_t bytes);
 
-// Runs `holdfast scribble` as a child process of this program and waits for it. An error carries
-// what the child said.
-absl::Status ScribbleInChild(const std::string& device_spec, std::uint64_t bytes);
+// The same in a child process; waits for it. An error carries what the child said.
+absl::Status ScribbleInChild(const ScribblerProgram& program, const std::string& device_spec,
+                             std::uint64_t bytes);
 
 // The same with a context that is already up, on request. Commands, one a line, each answered by
 // "ok" and a number, or "error" and why:
@@ -35,7 +36,8 @@ absl::Status ServeNeighbour(const std::string& device_spec, std::istream& in, st
 class Neighbour {
  public:
   // Returns once its context is up.
-  static absl::StatusOr<std::unique_ptr<Neighbour>> Start(const std::string& device_spec);
+  static absl::StatusOr<std::unique_ptr<Neighbour>> Start(const ScribblerProgram& program,
+                                                          const std::string& device_spec);
 
   absl::Status Take(std::uint64_t bytes);
   absl::Status Release();
@@ -48,6 +50,6 @@ class Neighbour {
   std::unique_ptr<ChildProcess> child_;
 };
 
-}  // namespace holdfast
+}  // namespace holdfast::testing
 
-#endif  // HOLDFAST_TOOLS_SCRIBBLE_H_
+#endif  // HOLDFAST_TESTING_SCRIBBLE_H_

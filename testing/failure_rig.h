@@ -1,7 +1,7 @@
 // A small arena for the failure matrix: spans of one role (or of every role) with known contents,
 // and what must be true of them before and after a transition that failed.
-#ifndef HOLDFAST_TOOLS_FAILURE_RIG_H_
-#define HOLDFAST_TOOLS_FAILURE_RIG_H_
+#ifndef HOLDFAST_TESTING_FAILURE_RIG_H_
+#define HOLDFAST_TESTING_FAILURE_RIG_H_
 
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@
 #include "allocator/arena.h"
 #include "allocator/residency.h"
 
-namespace holdfast {
+namespace holdfast::testing {
 
 // The columns of the matrix.
 inline const std::vector<std::string>& FailureRoles() {
@@ -81,6 +81,6 @@ class FailureRig {
   std::vector<Part> parts_;
 };
 
-}  // namespace holdfast
+}  // namespace holdfast::testing
 
-#endif  // HOLDFAST_TOOLS_FAILURE_RIG_H_
+#endif  // HOLDFAST_TESTING_FAILURE_RIG_H_

@@ -1,4 +1,4 @@
-#include "tools/failure_rig.h"
+#include "testing/failure_rig.h"
 
 #include <chrono>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "device/bytes.h"
 
-namespace holdfast {
+namespace holdfast::testing {
 namespace {
 
 constexpr std::chrono::seconds kDeadline{30};
@@ -163,4 +163,4 @@ absl::Status FailureRig::LoseBytes() {
   return absl::OkStatus();
 }
 
-}  // namespace holdfast
+}  // namespace holdfast::testing

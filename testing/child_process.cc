@@ -1,4 +1,4 @@
-#include "tools/child_process.h"
+#include "testing/child_process.h"
 
 #include <spawn.h>
 #include <sys/socket.h>
@@ -13,17 +13,17 @@
 
 extern char** environ;
 
-namespace holdfast {
+namespace holdfast::testing {
 
 absl::Status ChildProcess::Failed(const std::string& why, int code) const {
   return MakeError({.kind = ErrorKind::kInternal, .object = what_, .code = code}, why);
 }
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
-    std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "holdfast");
+    const std::string& program, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), program);
   std::unique_ptr<ChildProcess> self(
-      new ChildProcess(absl::StrCat("holdfast ", arguments.size() > 1 ? arguments[1] : "")));
+      new ChildProcess(absl::StrCat(program, arguments.size() > 1 ? " " + arguments[1] : "")));
   int ends[2];
   // A socket pair, not pipes: a write to a child that has gone is then an error, not a signal.
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
   for (std::string& word : arguments) words.push_back(word.data());
   words.push_back(nullptr);
   const int spawned =
-      posix_spawn(&self->child_, "/proc/self/exe", &actions, nullptr, words.data(), environ);
+      posix_spawn(&self->child_, program.c_str(), &actions, nullptr, words.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   self->line_ = ends[0];
@@ -102,4 +102,4 @@ absl::Status ChildProcess::WaitForEnd() {
   return Failed(absl::StrCat("the child said: ", said_), state);
 }
 
-}  // namespace holdfast
+}  // namespace holdfast::testing

@@ -1,9 +1,10 @@
 // The failure matrix: every device call of sleep and wake is made to fail, one at a time, for every
 // role, and what is left is compared with what was there before.
-#ifndef HOLDFAST_TOOLS_FAILURE_MATRIX_H_
-#define HOLDFAST_TOOLS_FAILURE_MATRIX_H_
+#ifndef HOLDFAST_TESTING_FAILURE_MATRIX_H_
+#define HOLDFAST_TESTING_FAILURE_MATRIX_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@
 #include "device/call_table.h"
 #include "device/device.h"
 
-namespace holdfast {
+namespace holdfast::testing {
 
 // The faults a negative control can plant; each must show.
 enum class PlantedFailure {
@@ -23,7 +24,8 @@ enum class PlantedFailure {
 struct FailureMatrixOptions {
   std::uint64_t seed = 1;  // of the contents
   PlantedFailure plant = PlantedFailure::kNone;
-  std::vector<std::string> roles;  // of FailureRoles; empty: all
+  std::vector<std::string> roles;                          // of FailureRoles; empty: all
+  std::function<void(const std::string& stage)> on_stage;  // what begins now; may be null
 };
 
 // One kind of call in one transition of one role: its first, second, ... call failed in turn.
@@ -53,6 +55,6 @@ absl::StatusOr<FailureMatrix> RunFailureMatrix(Device& device, const FailureMatr
 std::string FailureMarkdown(const FailureMatrix& matrix);
 std::string FailureJson(const FailureMatrix& matrix);
 
-}  // namespace holdfast
+}  // namespace holdfast::testing
 
-#endif  // HOLDFAST_TOOLS_FAILURE_MATRIX_H_
+#endif  // HOLDFAST_TESTING_FAILURE_MATRIX_H_
