@@ -4,7 +4,7 @@
 #   lib/libholdfast_LAYER.a          each library declared by holdfast_library, but for the INTERNAL ones
 #   lib/cmake/holdfast/              holdfastConfig.cmake, its version, one file of targets for each library
 #   include/holdfast/LAYER/...       the public headers: see InstallHeaders.cmake
-#   bin/holdfast, share/doc/holdfast
+#   bin/holdfast, libexec/holdfast/holdfast-scribble, share/doc/holdfast
 #
 # What a consumer of holdfast::LAYER gets: the include folder, C++20, HOLDFAST_WITH_CUDA as it was built, the libraries
 # it links. Not our warnings, not -march. A sanitized build hands its -fsanitize on: abseil's containers have another
@@ -81,6 +81,11 @@ install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/InstallHeaders.cmake)
 
 if(TARGET holdfast)
   install(TARGETS holdfast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+if(TARGET holdfast-scribble)
+  # The kit's neighbour, for programs that look for it: $<TARGET_FILE:holdfast::scribble>.
+  set_target_properties(holdfast-scribble PROPERTIES EXPORT_NAME scribble)
+  install(TARGETS holdfast-scribble EXPORT holdfast-testing RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/holdfast)
 endif()
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN "*.md" PATTERN "results" EXCLUDE)
