@@ -67,12 +67,11 @@ if(HOLDFAST_SANITIZE)
   target_link_options(holdfast_options INTERFACE -fsanitize=${HOLDFAST_SANITIZE})
 endif()
 
-# holdfast_library(NAME [INTERNAL] SOURCES a.cc ... [CUDA_SOURCES b.cu ...] DEPENDS c ... [BUILD_DEPENDS d ...])
-# A layer: target holdfast_NAME, alias holdfast::NAME. CUDA sources only where CUDA is built. It is installed for other
-# projects unless INTERNAL. BUILD_DEPENDS are header-only libraries that its sources use and its headers do not: who
-# uses the layer needs none of them.
+# holdfast_library(NAME SOURCES a.cc ... [CUDA_SOURCES b.cu ...] DEPENDS c ... [BUILD_DEPENDS d ...])
+# A layer: target holdfast_NAME, alias holdfast::NAME. CUDA sources only where CUDA is built. BUILD_DEPENDS are
+# header-only libraries that its sources use and its headers do not: who uses an installed layer needs none of them.
 function(holdfast_library name)
-  cmake_parse_arguments(ARG "INTERNAL" "" "SOURCES;CUDA_SOURCES;DEPENDS;BUILD_DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;CUDA_SOURCES;DEPENDS;BUILD_DEPENDS" ${ARGN})
   set(sources ${ARG_SOURCES})
   if(HOLDFAST_WITH_CUDA)
     list(APPEND sources ${ARG_CUDA_SOURCES})
@@ -83,9 +82,7 @@ function(holdfast_library name)
   foreach(library IN LISTS ARG_BUILD_DEPENDS)
     target_link_libraries(holdfast_${name} PRIVATE $<BUILD_INTERFACE:${library}>)
   endforeach()
-  if(NOT ARG_INTERNAL)
-    set_property(GLOBAL APPEND PROPERTY HOLDFAST_LIBRARIES ${name})
-  endif()
+  set_property(GLOBAL APPEND PROPERTY HOLDFAST_LIBRARIES ${name})  # for Install.cmake
 endfunction()
 
 # holdfast_test(NAME SOURCES a_test.cc ... DEPENDS holdfast::x ... [LABELS l ...])

@@ -1,7 +1,7 @@
 # What `cmake --install` puts where, so that other projects can find_package(holdfast). Included once, after all
 # layers are declared; a build that nobody installs is not changed by it.
 #
-#   lib/libholdfast_LAYER.a          each library declared by holdfast_library, but for the INTERNAL ones
+#   lib/libholdfast_LAYER.a          each library declared by holdfast_library in a public layer
 #   lib/cmake/holdfast/              holdfastConfig.cmake, its version, one file of targets for each library
 #   include/holdfast/LAYER/...       the public headers: see InstallHeaders.cmake
 #   bin/holdfast, libexec/holdfast/holdfast-scribble, share/doc/holdfast
@@ -14,6 +14,9 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/holdfast)
+# Layers that others may use. The rest are parts of our own programs.
+set(public_layers ${HOLDFAST_LAYERS})
+list(REMOVE_ITEM public_layers preload tools examples)
 
 # The packages a consumer has to find for what a library links, and the libraries of ours among it.
 function(holdfast_needs target packages_variable ours_variable)
@@ -39,9 +42,17 @@ endfunction()
 
 # Declared in the order of dependency, so that a consumer can read them in this order.
 get_property(libraries GLOBAL PROPERTY HOLDFAST_LIBRARIES)
+set(HOLDFAST_COMPONENTS "")
 set(HOLDFAST_NEEDS "")
 foreach(name IN LISTS libraries)
   set(target holdfast_${name})
+  get_target_property(folder ${target} SOURCE_DIR)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
+  string(REGEX REPLACE "/.*" "" layer "${folder}")
+  if(NOT layer IN_LIST public_layers)
+    continue()
+  endif()
+  list(APPEND HOLDFAST_COMPONENTS ${name})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} INTERFACE $<INSTALL_INTERFACE:cxx_std_20>)
@@ -59,7 +70,6 @@ foreach(name IN LISTS libraries)
                                "set(holdfast_${name}_libraries ${ours})\n")
 endforeach()
 
-set(HOLDFAST_COMPONENTS ${libraries})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/holdfastConfig.cmake.in
                ${PROJECT_BINARY_DIR}/package/holdfastConfig.cmake @ONLY)
 # Before 1.0 a new minor version may break; so 0.2 is not a 0.1 that somebody asked for.
@@ -72,15 +82,17 @@ if(HOLDFAST_PORTABLE)
   install(FILES ${PROJECT_SOURCE_DIR}/cmake/Portable.cmake DESTINATION ${package_folder})
 endif()
 
-set(layers ${HOLDFAST_LAYERS})
-list(REMOVE_ITEM layers tools examples)
 install(CODE "set(HOLDFAST_SOURCE \"${PROJECT_SOURCE_DIR}\")
-set(HOLDFAST_HEADER_LAYERS \"${layers}\")
+set(HOLDFAST_HEADER_LAYERS \"${public_layers}\")
 set(HOLDFAST_HEADER_FOLDER \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/holdfast\")")
 install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/InstallHeaders.cmake)
 
 if(TARGET holdfast)
   install(TARGETS holdfast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+if(TARGET holdfast_preload_object)
+  # Beside the program that starts others with it.
+  install(TARGETS holdfast_preload_object LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 if(TARGET holdfast-scribble)
   # The kit's neighbour, for programs that look for it: $<TARGET_FILE:holdfast::scribble>.
