@@ -1,9 +1,6 @@
 #include "heat/ops.h"
 
-#include "heat/host_ops.h"
-
 namespace heat {
-namespace {
 
 void FlowHost(const FlowParams& p) {
   for (std::int32_t r = 0; r < p.rods; ++r) {
@@ -29,19 +26,6 @@ void SettleHost(const SettleParams& p) {
     }
   }
   ++*p.steps;
-}
-
-}  // namespace
-
-const holdfast::Op& FlowOp() {
-  static const holdfast::Op op =
-      holdfast::MakeOp<FlowParams, FlowHost>("heat_flow", HOLDFAST_CUDA_TWIN(FlowCuda));
-  return op;
-}
-const holdfast::Op& SettleOp() {
-  static const holdfast::Op op =
-      holdfast::MakeOp<SettleParams, SettleHost>("heat_settle", HOLDFAST_CUDA_TWIN(SettleCuda));
-  return op;
 }
 
 }  // namespace heat

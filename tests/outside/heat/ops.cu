@@ -23,9 +23,26 @@ __global__ void Settle(SettleParams p) {
   if (at == 0) ++*p.steps;
 }
 
+template <typename Params>
+std::int32_t Launch(void (*kernel)(Params), const void* params, const std::uint32_t grid[3],
+                    const std::uint32_t block[3], std::uint32_t shared_bytes, void* stream) {
+  kernel<<<dim3(grid[0], grid[1], grid[2]), dim3(block[0], block[1], block[2]), shared_bytes,
+           static_cast<cudaStream_t>(stream)>>>(*static_cast<const Params*>(params));
+  return cudaGetLastError();
+}
+
 }  // namespace
 
 const void* FlowCuda() { return reinterpret_cast<const void*>(&Flow); }
 const void* SettleCuda() { return reinterpret_cast<const void*>(&Settle); }
+
+std::int32_t FlowLaunch(const void* params, const std::uint32_t grid[3],
+                        const std::uint32_t block[3], std::uint32_t shared_bytes, void* stream) {
+  return Launch(&Flow, params, grid, block, shared_bytes, stream);
+}
+std::int32_t SettleLaunch(const void* params, const std::uint32_t grid[3],
+                          const std::uint32_t block[3], std::uint32_t shared_bytes, void* stream) {
+  return Launch(&Settle, params, grid, block, shared_bytes, stream);
+}
 
 }  // namespace heat

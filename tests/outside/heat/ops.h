@@ -32,10 +32,18 @@ struct SettleParams {
   std::int32_t rods;
 };
 
-#if HOLDFAST_WITH_CUDA
+void FlowHost(const FlowParams& params);
+void SettleHost(const SettleParams& params);
+
+// Where nvcc is.
 const void* FlowCuda();
 const void* SettleCuda();
-#endif
+// The same kernels, launched: what the plug-in does by itself. They return what the CUDA runtime
+// said.
+std::int32_t FlowLaunch(const void* params, const std::uint32_t grid[3],
+                        const std::uint32_t block[3], std::uint32_t shared_bytes, void* stream);
+std::int32_t SettleLaunch(const void* params, const std::uint32_t grid[3],
+                          const std::uint32_t block[3], std::uint32_t shared_bytes, void* stream);
 
 }  // namespace heat
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "heat/host_ops.h"
+#include "heat/holdfast_ops.h"
 
 namespace heat {
 namespace {

@@ -1,6 +1,6 @@
 // The kernels as holdfast launches them.
-#ifndef HOLDFAST_TESTS_OUTSIDE_HEAT_HOST_OPS_H_
-#define HOLDFAST_TESTS_OUTSIDE_HEAT_HOST_OPS_H_
+#ifndef HOLDFAST_TESTS_OUTSIDE_HEAT_HOLDFAST_OPS_H_
+#define HOLDFAST_TESTS_OUTSIDE_HEAT_HOLDFAST_OPS_H_
 
 #include "holdfast/device/op.h"
 
@@ -11,4 +11,4 @@ const holdfast::Op& SettleOp();
 
 }  // namespace heat
 
-#endif  // HOLDFAST_TESTS_OUTSIDE_HEAT_HOST_OPS_H_
+#endif  // HOLDFAST_TESTS_OUTSIDE_HEAT_HOLDFAST_OPS_H_
