@@ -3,7 +3,7 @@
 #
 #   lib/libholdfast_LAYER.a          each library declared by holdfast_library in a public layer
 #   lib/cmake/holdfast/              holdfastConfig.cmake, its version, one file of targets for each library
-#   include/holdfast/LAYER/...       the public headers: see InstallHeaders.cmake
+#   include/holdfast/LAYER/...       the public headers: see PublicHeaders.cmake
 #   bin/holdfast, libexec/holdfast/holdfast-scribble, share/doc/holdfast
 #
 # What a consumer of holdfast::LAYER gets: the include folder, C++20, HOLDFAST_WITH_CUDA as it was built, the libraries

@@ -1,28 +1,16 @@
 # Run by `cmake --install`: copies the public headers of HOLDFAST_HEADER_LAYERS from HOLDFAST_SOURCE to
 # HOLDFAST_HEADER_FOLDER.
 #
-# Public is every header of a layer, but for
-#   - device/cuda and device/host: the two implementations of device/device.h, which include the driver's headers;
-#   - those whose head comment says "Private to FOLDER/".
-# tests/install/headers_test.py holds that no public header includes a private one.
-#
 # Includes of ours are rewritten from "allocator/arena.h" to "holdfast/allocator/arena.h": programs have folders called
 # runtime/ and device/ too, and theirs would be found first.
-foreach(layer IN LISTS HOLDFAST_HEADER_LAYERS)
-  file(GLOB_RECURSE headers RELATIVE ${HOLDFAST_SOURCE} ${HOLDFAST_SOURCE}/${layer}/*.h)
-  foreach(header IN LISTS headers)
-    if(header MATCHES "^device/(cuda|host)/")
-      continue()
-    endif()
-    file(READ ${HOLDFAST_SOURCE}/${header} text)
-    string(FIND "${text}" "#ifndef" head_length)
-    string(SUBSTRING "${text}" 0 ${head_length} head)
-    if(head MATCHES "Private[ \n/]+to[ \n/]")
-      continue()
-    endif()
-    string(REPLACE ";" "|" alternatives "${HOLDFAST_HEADER_LAYERS}")
-    string(REGEX REPLACE "(#include \")((${alternatives})/)" "\\1holdfast/\\2" text "${text}")
+include(${CMAKE_CURRENT_LIST_DIR}/PublicHeaders.cmake)
 
+string(REPLACE ";" "|" layers "${HOLDFAST_HEADER_LAYERS}")
+foreach(layer IN LISTS HOLDFAST_HEADER_LAYERS)
+  holdfast_public_headers(headers ${HOLDFAST_SOURCE} ${layer})
+  foreach(header IN LISTS headers)
+    file(READ ${HOLDFAST_SOURCE}/${header} text)
+    string(REGEX REPLACE "(#include \")((${layers})/)" "\\1holdfast/\\2" text "${text}")
     set(installed ${HOLDFAST_HEADER_FOLDER}/${header})
     set(there "")
     if(EXISTS ${installed})

@@ -106,6 +106,7 @@ def check(outside):
     yield "the outside project builds", wrong
     if wrong is None:
         yield "a program of one layer runs", attempt(must, [outside.work / "build/allocator_only"])
+        os.environ["HOLDFAST_SCRIBBLE"] = str(outside.prefix / "libexec/holdfast/holdfast-scribble")
         yield from outside_program_test.check(str(outside.work / "build/outside_test"), "host")
     wrong = attempt(outside.make, ROOT / "examples/quickstart", "quickstart")
     yield "the quick start builds as README.md says", wrong
