@@ -204,13 +204,14 @@ absl::Status PluginSubject::Capture() {
   HOLDFAST_RETURN_IF_ERROR(graphs_->Measure());
   {
     const LedgerEvent event = ledger_->Measure(kModulesOwner);
-    for (std::size_t i = 0; i < plugin_->steps().size(); ++i) {
-      HOLDFAST_RETURN_IF_ERROR(WriteInputs(i, {}));
-      HOLDFAST_RETURN_IF_ERROR(RunEager(*lane_, plugin_->steps()[i].name, MakeStep(i), {}));
-      HOLDFAST_RETURN_IF_ERROR(lane_->Synchronize());
-    }
+    absl::Status inputs;
+    HOLDFAST_RETURN_IF_ERROR(graphs_->WarmUp({}, [this, &inputs](const GraphKey& key) {
+      const absl::StatusOr<std::size_t> step = StepOf(key);
+      const absl::Status written = step.ok() ? WriteInputs(*step, {}) : step.status();
+      if (inputs.ok()) inputs = written;
+    }));
+    HOLDFAST_RETURN_IF_ERROR(inputs);
     HOLDFAST_RETURN_IF_ERROR(CheckGuards());
-    HOLDFAST_RETURN_IF_ERROR(graphs_->WarmUp({}));
   }
   HOLDFAST_RETURN_IF_ERROR(ledger_->SeparateLocalMemory(kModulesOwner));
   const LedgerEvent event = ledger_->Measure(kExecutablesOwner);
