@@ -37,7 +37,8 @@ struct BatteryOptions {
   std::vector<Proof> proofs;
   std::vector<Fault> controls;
   bool run_controls = true;
-  // Called with each result as it is there; may be null.
+  // Called with the results: the proofs' when all have run (one may block another), each control's
+  // as it is there. May be null.
   std::function<void(const ProofResult&)> on_proof;
   std::function<void(const ControlResult&)> on_control;
   std::function<void(const std::string& stage)> on_stage;  // what begins now
@@ -51,18 +52,19 @@ struct BatteryReport {
   double seconds = 0;
 
   // No proof fails or is blocked, at least one holds; every control that could be planted bites;
-  // and, where controls were run, every proof that holds has one that does.
+  // and, where all controls were run, every proof that holds has one that does.
   bool held() const;
   // Why not: a line each, naming proof or control. Empty if it held.
   std::vector<std::string> complaints() const;
   const ProofResult* Find(Proof proof) const;    // null if it did not run
   const ControlResult* Find(Fault fault) const;  // null if it did not run
   bool controls_ran = false;
+  bool all_controls = false;  // none was left out by the options
 };
 
-// A subject that cannot be made is no error but a report: the proof that the error belongs to fails
-// and the others are blocked. An error means that nothing could be looked at: no such device,
-// kInvalidArgument for options.
+// A subject that cannot be made because a capture refuses a pointer is no error but a report: that
+// proof fails and the others are blocked. An error means that nothing could be looked at: the
+// device's, the factory's, kInvalidArgument for options.
 absl::StatusOr<BatteryReport> RunBattery(const SubjectFactory& factory,
                                          const BatteryOptions& options = {});
 

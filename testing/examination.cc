@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -10,6 +12,11 @@ namespace holdfast::testing {
 namespace {
 
 constexpr std::chrono::seconds kSleepDeadline{60};
+
+// Of a group by its name, "tag/role".
+bool IsImmutable(const std::string& group) {
+  return absl::EndsWith(group, absl::StrCat("/", RoleName(Role::kImmutable)));
+}
 
 }  // namespace
 
@@ -32,6 +39,15 @@ Examination::Examination(Subject& subject, const BatteryOptions& options, Fault 
   absl::StatusOr<Outputs> golden = subject_.Run({.seed = options_.seed});
   golden_status_ = golden.status();
   if (golden.ok()) golden_ = *std::move(golden);
+  if (golden_status_.ok()) {
+    absl::StatusOr<Picture> start = TakePicture(subject_);
+    golden_status_ = start.status();
+    if (start.ok()) start_ = *std::move(start);
+  }
+  // State changes as the program runs; what is sealed does not.
+  for (auto group = start_.kept.begin(); group != start_.kept.end();) {
+    group = IsImmutable(group->first) ? std::next(group) : start_.kept.erase(group);
+  }
   subject_.residency().PlantFaults({.swap_chunks = planted(Fault::kSwappedChunks),
                                     .flip_bit = planted(Fault::kFlippedBit),
                                     .skip_refill = planted(Fault::kLostRefresh),
@@ -98,6 +114,14 @@ ProofResult Examination::End() {
 }
 
 bool Examination::Ready() {
+  if (!AllAwake()) return false;
+  const absl::StatusOr<Picture> now = Look(/*contents=*/true);
+  if (!Ok(now, "looking")) return false;
+  const bool same = Same(Proof::kKeptBytes, KeptDifference(start_, *now), "since the start");
+  return Same(Proof::kDroppedBytes, RefilledDifference(start_, *now), "since the start") && same;
+}
+
+bool Examination::AllAwake() {
   if (!Ok(golden_status_, "the first run")) return false;
   if (!Ok(subject_.lane().Synchronize(), "waiting for the lane")) return false;
   const std::vector<std::string> tags = all_tags();
@@ -118,35 +142,46 @@ bool Examination::Wake(const std::vector<std::string>& tags, bool refill) {
   const std::string doing = absl::StrCat("wake ", absl::StrJoin(tags, ","));
   if (!Ok(subject_.Wake(tags), doing)) return false;
   woken_ = true;
-  return PlantAfterWake(tags) && (!refill || Ok(subject_.Refill(), "refill"));
+  return !refill || Ok(subject_.Refill(), "refill");
 }
 
-bool Examination::PlantAfterWake(const std::vector<std::string>& tags) {
-  if (!planted(Fault::kLostBytes) && !planted(Fault::kDirtyDrop)) return true;
+std::optional<SpanId> Examination::SpoiltSpan(const std::vector<std::string>& tags) {
   const bool kept = planted(Fault::kLostBytes);
-  const std::optional<SpanId> span = FirstSpan([&](const SpanSpec& spec) {
+  if (!kept && !planted(Fault::kDirtyDrop)) return std::nullopt;
+  return FirstSpan([&](const SpanSpec& spec) {
     return (kept ? IsKept(spec) : DeclaresContents(spec)) &&
            std::find(tags.begin(), tags.end(), spec.tag) != tags.end();
   });
-  return !span.has_value() || Ok(InvertByte(*span), "planting the fault");
+}
+
+bool Examination::CompareAwake(const Picture& before, const std::vector<std::string>& tags) {
+  const std::string when = absl::StrCat("after ", absl::StrJoin(tags, ","), " woke");
+  const absl::StatusOr<Picture> now = Look(/*contents=*/true);
+  if (!Ok(now, "looking after wake")) return false;
+  const absl::StatusOr<std::optional<std::string>> other =
+      DeclaredDifference(subject_, tags, nullptr);
+  if (!Ok(other, "looking at dropped contents")) return false;
+  bool same = Same(Proof::kAddresses, AddressDifference(before, *now), when);
+  same = Same(Proof::kKeptBytes, KeptDifference(before, *now), when) && same;
+  same = Same(Proof::kDroppedBytes, RefilledDifference(before, *now), when) && same;
+  return Same(Proof::kDroppedBytes, *other, when) && same;
 }
 
 bool Examination::Cycle(const std::vector<std::string>& tags, const std::function<bool()>& asleep) {
   const absl::StatusOr<Picture> before = Look(/*contents=*/true);
   if (!Ok(before, "looking before sleep") || !Sleep(tags)) return false;
   if (asleep && !asleep()) return false;
-  const std::string when = absl::StrCat("after ", absl::StrJoin(tags, ","), " woke");
   if (!Wake(tags)) return false;
-  const absl::StatusOr<Picture> now = Look(/*contents=*/true);
-  if (!Ok(now, "looking after wake")) return false;
-  std::uint64_t declared = 0;
-  const absl::StatusOr<std::optional<std::string>> other =
-      DeclaredDifference(subject_, tags, &declared);
-  if (!Ok(other, "looking at dropped contents")) return false;
-  bool same = Same(Proof::kAddresses, AddressDifference(*before, *now), when);
-  same = Same(Proof::kKeptBytes, KeptDifference(*before, *now), when) && same;
-  same = Same(Proof::kDroppedBytes, RefilledDifference(*before, *now), when) && same;
-  same = Same(Proof::kDroppedBytes, *other, when) && same;
+  const std::optional<SpanId> spoilt = SpoiltSpan(tags);
+  std::byte good{};
+  if (spoilt.has_value()) {
+    const absl::StatusOr<std::byte> was = FirstByte(*spoilt);
+    if (!Ok(was, "planting the fault")) return false;
+    good = *was;
+    if (!Ok(SetFirstByte(*spoilt, ~good), "planting the fault")) return false;
+  }
+  const bool same = CompareAwake(*before, tags);
+  if (spoilt.has_value() && !Ok(SetFirstByte(*spoilt, good), "taking the fault back")) return false;
   Count("cycles");
   return same;
 }
@@ -191,16 +226,22 @@ absl::StatusOr<std::unique_ptr<Neighbour>> Examination::StartNeighbour() {
   return Neighbour::Start(program, device().info().spec);
 }
 
-absl::Status Examination::InvertByte(SpanId id) {
-  const SpanInfo span = arena().span(id);
-  Stream& stream = subject_.lane().stream();
+absl::StatusOr<std::byte> Examination::FirstByte(SpanId id) {
   HOLDFAST_ASSIGN_OR_RETURN(const HostBuffer room, device().AllocateHost(1));
-  HOLDFAST_RETURN_IF_ERROR(device().CopyToHost(stream, room.data(), span.range.base, 1));
+  HOLDFAST_RETURN_IF_ERROR(
+      device().CopyToHost(subject_.lane().stream(), room.data(), arena().range(id).base, 1));
   HOLDFAST_RETURN_IF_ERROR(subject_.lane().Synchronize());
-  *room.data() ^= std::byte{0xFF};
+  return *room.data();
+}
+
+absl::Status Examination::SetFirstByte(SpanId id, std::byte value) {
+  const SpanInfo span = arena().span(id);
+  HOLDFAST_ASSIGN_OR_RETURN(const HostBuffer room, device().AllocateHost(1));
+  *room.data() = value;
   const bool sealed = span.spec.role == Role::kImmutable;
   if (sealed) HOLDFAST_RETURN_IF_ERROR(arena().Unseal(span.spec.tag));
-  HOLDFAST_RETURN_IF_ERROR(device().CopyToDevice(stream, span.range.base, room.data(), 1));
+  HOLDFAST_RETURN_IF_ERROR(
+      device().CopyToDevice(subject_.lane().stream(), span.range.base, room.data(), 1));
   HOLDFAST_RETURN_IF_ERROR(subject_.lane().Synchronize());
   return sealed ? arena().Seal(span.spec.tag) : absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #ifndef HOLDFAST_TESTING_EXAMINATION_H_
 #define HOLDFAST_TESTING_EXAMINATION_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -71,7 +72,7 @@ class Examination {
   // -------------------------------- Everything is awake and defined. What each proof begins with.
   bool Ready();
   bool Sleep(const std::vector<std::string>& tags, TransitionReport* report = nullptr);
-  // Plants what comes up at a wake, and refills, unless told not to.
+  // Refills, unless told not to.
   bool Wake(const std::vector<std::string>& tags, bool refill = true);
   // Sleep, then `asleep()` if set, then wake; addresses, kept, refilled and declared contents are
   // compared.
@@ -84,20 +85,25 @@ class Examination {
   bool ScribbleOverFreed();
   // A neighbour of its own, for proofs that fill the device. Not without options().scribble.
   absl::StatusOr<std::unique_ptr<Neighbour>> StartNeighbour();
-  // Inverts the first byte of a span, through its seal if need be.
-  absl::Status InvertByte(SpanId span);
+  // The first byte of an awake span; written through its seal if need be.
+  absl::StatusOr<std::byte> FirstByte(SpanId span);
+  absl::Status SetFirstByte(SpanId span, std::byte value);
   // The first span that `wanted` and that has pages; nullopt if there is none.
   std::optional<SpanId> FirstSpan(const std::function<bool(const SpanSpec&)>& wanted);
   std::vector<std::string> all_tags() { return arena().tags(); }
 
  private:
-  bool PlantAfterWake(const std::vector<std::string>& tags);
+  // The span whose first byte is other than it should be for the length of a comparison; nullopt
+  // where no such fault is planted, or none of these tags has such a span.
+  std::optional<SpanId> SpoiltSpan(const std::vector<std::string>& tags);
+  bool CompareAwake(const Picture& before, const std::vector<std::string>& tags);
 
   Subject& subject_;
   const BatteryOptions& options_;
   Fault plant_;
   Outputs golden_;
   absl::Status golden_status_;
+  Picture start_;
   bool woken_ = false;  // something has slept and come back
   std::unique_ptr<Neighbour> neighbour_;
   std::string cannot_plant_;

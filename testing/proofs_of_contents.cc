@@ -42,6 +42,16 @@ bool RefusesWhatIsGone(Examination& x, const std::string& tag) {
   return x.Ok(x.subject().Refill(), "refill");
 }
 
+// What changed since the last sleep has to be copied again.
+bool KeepsChanges(Examination& x, SpanId span) {
+  const absl::StatusOr<std::byte> was = x.FirstByte(span);
+  if (!x.Ok(was, "reading a byte")) return false;
+  if (!x.Ok(x.SetFirstByte(span, ~*was), "changing a byte")) return false;
+  const bool kept = x.Cycle(x.all_tags());
+  return x.AllAwake() && x.Ok(x.SetFirstByte(span, *was), "changing a byte back") && kept &&
+         x.Cycle(x.all_tags());
+}
+
 }  // namespace
 
 void ProveKeptBytes(Examination& x) {
@@ -52,10 +62,7 @@ void ProveKeptBytes(Examination& x) {
   for (int i = 0; i < x.cycles(); ++i) {
     if (!x.Cycle(x.all_tags())) return;
     if (!changing.has_value()) continue;
-    // What changed since the last sleep has to be copied again.
-    for (int there_and_back = 0; there_and_back < 2; ++there_and_back) {
-      if (!x.Ok(x.InvertByte(*changing), "changing a byte") || !x.Cycle(x.all_tags())) return;
-    }
+    if (!KeepsChanges(x, *changing)) return;
   }
   for (const std::string& tag : x.all_tags()) {
     if (!x.Cycle({tag})) return;

@@ -48,7 +48,7 @@ class FailingTransition {
   }
 
   // From all awake to where the transition starts.
-  bool Start() { return x_.Ready() && (sleeps_ || x_.Sleep(x_.all_tags())); }
+  bool Start() { return x_.AllAwake() && (sleeps_ || x_.Sleep(x_.all_tags())); }
 
   std::optional<std::uint64_t> CountCalls() {
     if (!Start()) return std::nullopt;
@@ -63,7 +63,7 @@ class FailingTransition {
 
   bool Try(std::uint64_t k) {
     const std::string what = absl::StrCat(name(), " failing at call ", k);
-    if (!x_.Ready()) return false;
+    if (!x_.AllAwake()) return false;
     const absl::StatusOr<Picture> awake = x_.Look(/*contents=*/true);
     if (!x_.Ok(awake, what) || !Start()) return false;
     const absl::StatusOr<Picture> before = x_.Look(/*contents=*/sleeps_);
@@ -149,6 +149,7 @@ void ProveAddresses(Examination& x) {
 }
 
 void ProveFailures(Examination& x) {
+  if (!x.Ready()) return;
   for (const bool sleeps : {true, false}) {
     FailingTransition(x, sleeps).TryAll();
     if (!x.clean()) return;

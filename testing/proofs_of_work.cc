@@ -86,6 +86,7 @@ void ProveNoEarlyUnmap(Examination& x) {
   if (!x.Ok(x.subject().lane().Synchronize(), "running what was held") || !x.Ready()) return;
   if (!ProveAdmitted(x, tags) || !ProveRunning(x, tags)) return;
   // What was held ran on memory that is whole.
+  if (!x.Ready()) return;
   Outputs now;
   if (!x.Run({.seed = x.options().seed}, &now)) return;
   x.Same(Proof::kOutputs, FirstDifference(x.golden(), now), "after held work ran");
