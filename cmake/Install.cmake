@@ -70,6 +70,7 @@ foreach(name IN LISTS libraries)
                                "set(holdfast_${name}_libraries ${ours})\n")
 endforeach()
 
+file(RELATIVE_PATH HOLDFAST_INCLUDE_FROM_PACKAGE /prefix/${package_folder} /prefix/${CMAKE_INSTALL_INCLUDEDIR})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/holdfastConfig.cmake.in
                ${PROJECT_BINARY_DIR}/package/holdfastConfig.cmake @ONLY)
 # Before 1.0 a new minor version may break; so 0.2 is not a 0.1 that somebody asked for.

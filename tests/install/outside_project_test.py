@@ -108,6 +108,9 @@ def check(outside):
         yield "a program of one layer runs", attempt(must, [outside.work / "build/allocator_only"])
         os.environ["HOLDFAST_SCRIBBLE"] = str(outside.prefix / "libexec/holdfast/holdfast-scribble")
         yield from outside_program_test.check(str(outside.work / "build/outside_test"), "host")
+        yield "holdfast check holds on the outside plug-in", attempt(
+            must, [outside.prefix / "bin/holdfast", "check", "--device", "host", "--plugin",
+                   outside.work / "build/heat_plugin.so"])
     wrong = attempt(outside.make, ROOT / "examples/quickstart", "quickstart")
     yield "the quick start builds as README.md says", wrong
     if wrong is None:
