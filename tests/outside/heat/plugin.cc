@@ -165,4 +165,7 @@ const holdfast_plugin kPlugin = {.version = HOLDFAST_PLUGIN_VERSION,
 }  // namespace
 }  // namespace heat
 
-const holdfast_plugin* holdfast_plugin_v1() { return &heat::kPlugin; }
+// All else is hidden.
+__attribute__((visibility("default"))) const holdfast_plugin* holdfast_plugin_v1() {
+  return &heat::kPlugin;
+}
