@@ -26,7 +26,7 @@ def headers_wrong(prefix):
             ours = included.startswith("holdfast/")
             if ours and not (include / included).is_file():
                 wrong.append(f"{name}: includes {included}, which is not installed")
-            if not ours and not included.startswith("absl/"):
+            if not ours and not included.startswith(("absl/", "gmock/")):
                 wrong.append(f"{name}: includes {included}")
         if PRIVATE.search(text.split("#ifndef")[0]) or re.match(r"holdfast/device/(cuda|host)/", str(name)):
             wrong.append(f"{name}: is private")
