@@ -69,8 +69,8 @@ class Examination {
 
   // -- Steps: true if they went well; otherwise what went wrong is found
 
-  // Everything is awake and defined, and what nobody may change holds what it held at the start. What
-  // each proof begins with.
+  // Everything is awake and defined, and what nobody may change holds what it held at the start.
+  // What each proof begins with.
   bool Ready();
   bool AllAwake();  // the first half of it
   bool Sleep(const std::vector<std::string>& tags, TransitionReport* report = nullptr);
@@ -95,6 +95,7 @@ class Examination {
   std::vector<std::string> all_tags() { return arena().tags(); }
 
  private:
+  void PlantInTransitions(bool swap);
   // The span whose first byte is other than it should be for the length of a comparison; nullopt
   // where no such fault is planted, or none of these tags has such a span.
   std::optional<SpanId> SpoiltSpan(const std::vector<std::string>& tags);

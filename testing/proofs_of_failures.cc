@@ -10,7 +10,7 @@ namespace holdfast::testing {
 namespace {
 
 constexpr int kStepsACycle = 12;
-constexpr std::uint64_t kControlFailures = 4;  // tried of each transition
+constexpr std::uint64_t kControlFailures = 2;  // tried of each transition
 constexpr std::chrono::seconds kSleepDeadline{60};
 
 // `most` of [1, count], spread evenly, first and last among them; all if `most` is 0.
