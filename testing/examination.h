@@ -45,7 +45,6 @@ class Examination {
   const Outputs& golden() const { return golden_; }  // of the first run, before anything slept
 
   // -- Findings
-  // -------------------------------------------------------------------------------------
   void Begin(Proof proof);
   ProofResult End();
   void Find(const std::string& what) { Find(proof_, what); }
@@ -69,8 +68,11 @@ class Examination {
   const std::string& cannot_plant() const { return cannot_plant_; }
 
   // -- Steps: true if they went well; otherwise what went wrong is found
-  // -------------------------------- Everything is awake and defined. What each proof begins with.
+
+  // Everything is awake and defined, and what nobody may change holds what it held at the start. What
+  // each proof begins with.
   bool Ready();
+  bool AllAwake();  // the first half of it
   bool Sleep(const std::vector<std::string>& tags, TransitionReport* report = nullptr);
   // Refills, unless told not to.
   bool Wake(const std::vector<std::string>& tags, bool refill = true);
