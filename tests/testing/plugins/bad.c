@@ -10,15 +10,15 @@
 #define CRASH_REFILLING 3 /* dies in a wake */
 #define HANG_CREATING 4
 #define HANG_REFILLING 5
-#define LIE_SMALL 6      /* its kernel writes behind a span's declared end */
-#define LIE_OUTPUT 7     /* an output lies outside its span */
-#define LIE_HUGE 8       /* more than the device has */
-#define LIE_STRUCT 9     /* compiled with another header */
+#define LIE_SMALL 6  /* its kernel writes behind a span's declared end */
+#define LIE_OUTPUT 7 /* an output lies outside its span */
+#define LIE_HUGE 8   /* more than the device has */
+#define LIE_STRUCT 9 /* compiled with another header */
 #define NO_SYMBOL 10
 #define OTHER_VERSION 11
-#define FOREIGN_STEP 12  /* keeps a pointer of its own: another address each time */
-#define FAILING_STEP 13  /* enqueue says no */
-#define EXITS 14         /* ends the process */
+#define FOREIGN_STEP 12    /* keeps a pointer of its own: another address each time */
+#define FAILING_STEP 13    /* enqueue says no */
+#define EXITS 14           /* ends the process */
 #define UNSTEADY_OUTPUT 15 /* its output counts how often it ran */
 #define NULL_TABLE 16
 

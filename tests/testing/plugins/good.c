@@ -1,10 +1,11 @@
 /* A sound plug-in: one kernel over spans of every role, two buckets. What it shows holds, and every
  * fault that a plug-in can plant is planted here. */
+#include "tests/testing/plugins/good.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "testing/holdfast_plugin.h"
-#include "tests/testing/plugins/good.h"
 
 enum { INPUT, WEIGHTS, TABLE, MIXED, CACHE, OUT, COUNTER, SPARE, SPANS };
 enum { ROW_BYTES = GOOD_WIDTH * sizeof(float), ALL_BYTES = GOOD_MOST_ROWS * ROW_BYTES };
@@ -123,8 +124,7 @@ static int32_t enqueue(void* self, uint32_t step, holdfast_plugin_context* c) {
                                      .counter = (uint64_t*)at[COUNTER],
                                      .rows = rows,
                                      .plant = ((struct self*)self)->plant};
-  const holdfast_plugin_shape shape = {.grid = {(uint32_t)rows, 1, 1},
-                                       .block = {GOOD_WIDTH, 1, 1}};
+  const holdfast_plugin_shape shape = {.grid = {(uint32_t)rows, 1, 1}, .block = {GOOD_WIDTH, 1, 1}};
   return c->launch(c, &good_op, &shape, &params);
 }
 

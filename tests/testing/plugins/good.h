@@ -1,4 +1,4 @@
-/* The kernel of the sound plug-in, written once for both devices. */
+// The kernel of the sound plug-in, written once for both devices.
 #ifndef HOLDFAST_TESTS_TESTING_PLUGINS_GOOD_H_
 #define HOLDFAST_TESTS_TESTING_PLUGINS_GOOD_H_
 
