@@ -67,8 +67,7 @@ SubjectFactory EngineSubject::Factory(EngineSubjectOptions options) {
                        absl::StrCat("the engine cannot plant ", FaultName(subject.plant)));
     }
     HOLDFAST_ASSIGN_OR_RETURN(const DType type, TypeOf(options.dtype, device.info().is_cuda));
-    HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<MlaModel> model,
-                              MlaModel::Open(options.model, type));
+    HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<MlaModel> model, MlaModel::Open(options.model, type));
     EngineOptions engine = options.engine;
     engine.plant_stale_pointer = subject.plant == Fault::kStalePointer;
     HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<Engine> made,
@@ -79,9 +78,9 @@ SubjectFactory EngineSubject::Factory(EngineSubjectOptions options) {
 
 absl::StatusOr<Outputs> EngineSubject::Run(const RunRequest& request) {
   if (request.eager || request.poison_pads) {
-    return MakeError({.kind = ErrorKind::kUnsupported, .object = name_},
-                     request.eager ? "the engine runs no step eagerly"
-                                   : "the engine fills its pads itself");
+    return MakeError(
+        {.kind = ErrorKind::kUnsupported, .object = name_},
+        request.eager ? "the engine runs no step eagerly" : "the engine fills its pads itself");
   }
   Outputs outputs;
   std::size_t batch = 0;

@@ -13,7 +13,7 @@
 namespace holdfast::testing {
 
 struct EngineSubjectOptions {
-  std::string model;  // a folder
+  std::string model;           // a folder
   std::string dtype = "auto";  // auto (bf16 on a GPU, else f32), f32, bf16
   // Small, so that making one for each negative control takes little: a few buckets of each phase.
   EngineOptions engine = {.max_batch = 4,

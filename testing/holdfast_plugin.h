@@ -1,28 +1,28 @@
-/* A plug-in for `holdfast check`: a shared object that shows its kernels to the testing kit. Plain C.
- *
- * It exports one function, holdfast_plugin_v1, which returns a table that lives as long as the
- * library: which spans it needs, which steps it runs over them, and which bytes are its outputs. The
- * kit makes an arena of these spans, writes their contents, runs each step eagerly, captures it as a
- * graph, and has every proof and every negative control run on it.
- *
- *   static const holdfast_plugin_span spans[] = {
- *       {.name = "in", .tag = "io", .role = HOLDFAST_PLUGIN_SCRATCH, .bytes = 4096,
- *        .flags = HOLDFAST_PLUGIN_INPUT},
- *       {.name = "out", .tag = "io", .role = HOLDFAST_PLUGIN_SCRATCH, .bytes = 4096}};
- *   static int32_t enqueue(void* self, uint32_t step, holdfast_plugin_context* c) {
- *     const struct add p = {c->span_address[0], c->span_address[1], 1024};
- *     return c->launch(c, &add_op, &shape, &p);
- *   }
- *
- * Rules:
- * - A step is enqueued many times: eagerly, to be captured, and to be captured at other addresses.
- *   It does the same each time, takes every address from the context of that call, and stores none.
- *   It allocates nothing on the device and waits for nothing.
- * - Outputs depend on the inputs and on contents alone, not on how often a step ran.
- * - Functions return 0, or a number of your own for an error. None is called from two threads.
- * - The declared sizes are held to: memory behind each span is watched while the steps run.
- * - Every call may be made in a child process of the kit: a crash or a hang ends one proof.
- */
+// A plug-in for `holdfast check`: a shared object that shows its kernels to the testing kit. Plain
+// C.
+//
+// It exports one function, holdfast_plugin_v1, which returns a table that lives as long as the
+// library: which spans it needs, which steps it runs over them, and which bytes are its outputs.
+// The kit makes an arena of these spans, writes their contents, runs each step eagerly, captures it
+// as a graph, and has every proof and every negative control run on it.
+//
+//   static const holdfast_plugin_span spans[] = {
+//       {.name = "in", .tag = "io", .role = HOLDFAST_PLUGIN_SCRATCH, .bytes = 4096,
+//        .flags = HOLDFAST_PLUGIN_INPUT},
+//       {.name = "out", .tag = "io", .role = HOLDFAST_PLUGIN_SCRATCH, .bytes = 4096}};
+//   static int32_t enqueue(void* self, uint32_t step, holdfast_plugin_context* c) {
+//     const struct add p = {c->span_address[0], c->span_address[1], 1024};
+//     return c->launch(c, &add_op, &shape, &p);
+//   }
+//
+// Rules:
+// - A step is enqueued many times: eagerly, to be captured, and to be captured at other addresses.
+//   It does the same each time, takes every address from the context of that call, and stores none.
+//   It allocates nothing on the device and waits for nothing.
+// - Outputs depend on the inputs and on contents alone, not on how often a step ran.
+// - Functions return 0, or a number of your own for an error. None is called from two threads.
+// - The declared sizes are held to: memory behind each span is watched while the steps run.
+// - Every call may be made in a child process of the kit: a crash or a hang ends one proof.
 #ifndef HOLDFAST_TESTING_HOLDFAST_PLUGIN_H_
 #define HOLDFAST_TESTING_HOLDFAST_PLUGIN_H_
 
@@ -61,11 +61,11 @@ enum {
 };
 
 typedef struct holdfast_plugin_span {
-  const char* name; /* unique; at most 255 printable characters, as every name */
-  const char* tag;  /* spans of one tag sleep together */
-  uint32_t role;    /* a holdfast_plugin_role */
-  uint32_t wake;    /* a holdfast_plugin_wake */
-  uint64_t bytes;   /* at least 1 */
+  const char* name;   /* unique; at most 255 printable characters, as every name */
+  const char* tag;    /* spans of one tag sleep together */
+  uint32_t role;      /* a holdfast_plugin_role */
+  uint32_t wake;      /* a holdfast_plugin_wake */
+  uint64_t bytes;     /* at least 1 */
   uint64_t alignment; /* a power of two, at most 64 KiB; 0: 256 */
   uint32_t flags;
   uint32_t reserved; /* 0 */
@@ -73,8 +73,8 @@ typedef struct holdfast_plugin_span {
 
 /* One captured shape: a bucket. */
 typedef struct holdfast_plugin_step {
-  const char* name; /* unique */
-  int32_t size;     /* rows or tokens, at least 1, unique: larger ones are captured first */
+  const char* name;  /* unique */
+  int32_t size;      /* rows or tokens, at least 1, unique: larger ones are captured first */
   uint32_t reserved; /* 0 */
 } holdfast_plugin_step;
 
@@ -128,9 +128,9 @@ struct holdfast_plugin_context {
 typedef struct holdfast_plugin_request {
   uint32_t struct_bytes;
   uint32_t span;
-  uint32_t step; /* the step that runs next, for inputs; UINT32_MAX otherwise */
+  uint32_t step;        /* the step that runs next, for inputs; UINT32_MAX otherwise */
   uint32_t poison_pads; /* inputs: rows that are none hold other bytes than usual, such as 0xFF */
-  uint64_t seed; /* equal seeds, equal bytes */
+  uint64_t seed;        /* equal seeds, equal bytes */
   uint64_t bytes;
 } holdfast_plugin_request;
 
@@ -141,22 +141,22 @@ typedef struct holdfast_plugin {
   const char* name;
   const holdfast_plugin_span* spans;
   const holdfast_plugin_step* steps;
-  const holdfast_plugin_output* outputs; /* at least one for each step */
+  const holdfast_plugin_output* outputs;         /* at least one for each step */
   uint32_t span_count, step_count, output_count; /* at least 1, at most 4096 */
-  uint32_t reserved; /* 0 */
+  uint32_t reserved;                             /* 0 */
 
   /* A fresh instance; several may live at once. Both may be null: `self` is null then. */
   int32_t (*create)(void** self);
   void (*destroy)(void* self);
   /* Writes what a span holds to `buffer`, in host memory, which is zero before. Called for every
-   * immutable, mutable and cache span at the start, for inputs before each run, and where the span's
-   * wake asks for it. Null: everything is zero, and there are no inputs. */
+   * immutable, mutable and cache span at the start, for inputs before each run, and where the
+   * span's wake asks for it. Null: everything is zero, and there are no inputs. */
   int32_t (*contents)(void* self, const holdfast_plugin_request* request, void* buffer);
   /* Puts the step's work on the context's stream. */
   int32_t (*enqueue)(void* self, uint32_t step, holdfast_plugin_context* context);
-  /* Plants a fault of which only the plug-in knows how: "stale-scratch" (a step reads scratch it has
-   * not written) or "pads-count" (real rows depend on what the pads hold). 0 if it is planted in
-   * this instance from now on. Null: neither; these controls are then skipped. */
+  /* Plants a fault of which only the plug-in knows how: "stale-scratch" (a step reads scratch it
+   * has not written) or "pads-count" (real rows depend on what the pads hold). 0 if it is planted
+   * in this instance from now on. Null: neither; these controls are then skipped. */
   int32_t (*plant)(void* self, const char* fault);
 } holdfast_plugin;
 

@@ -91,8 +91,7 @@ AddressRange PluginSubject::GuardOf(std::size_t span) const {
 absl::Status PluginSubject::FillGuards() {
   for (std::size_t i = 0; i < spans_.size(); ++i) {
     const AddressRange guard = GuardOf(i);
-    HOLDFAST_RETURN_IF_ERROR(
-        device_.Fill(lane_->stream(), guard.base, kGuardByte, guard.bytes));
+    HOLDFAST_RETURN_IF_ERROR(device_.Fill(lane_->stream(), guard.base, kGuardByte, guard.bytes));
   }
   return lane_->Synchronize();
 }

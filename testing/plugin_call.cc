@@ -21,9 +21,8 @@ PluginCall::PluginCall(StepContext& step, const std::vector<std::uint64_t>& addr
   span_address = addresses.data();
   cu_stream = step.stream().native();
   launch = [](holdfast_plugin_context* c, const holdfast_plugin_op* op,
-              const holdfast_plugin_shape* shape, const void* params) {
-    return Of(c).Remember(Of(c).Launch(op, shape, params));
-  };
+              const holdfast_plugin_shape* shape,
+              const void* params) { return Of(c).Remember(Of(c).Launch(op, shape, params)); };
   copy = [](holdfast_plugin_context* c, std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
     return Of(c).Remember(Of(c).step_.CopyOnDevice({to}, {from}, bytes));
   };
@@ -55,8 +54,7 @@ absl::Status PluginCall::Launch(const holdfast_plugin_op* op, const holdfast_plu
   return step_.Enqueue(name, [&]() -> absl::Status {
     if (!cuda) {
       return step_.device().Launch(
-          step_.stream(),
-          Op{.name = name, .host = op->host, .params_bytes = op->params_bytes},
+          step_.stream(), Op{.name = name, .host = op->host, .params_bytes = op->params_bytes},
           {.grid = ToDim3(shape->grid), .block = ToDim3(shape->block)}, params);
     }
     const std::int32_t code =

@@ -132,7 +132,8 @@ std::vector<std::uint64_t> PluginSubject::Addresses(const StepContext& context) 
   for (const SpanId span : spans_) addresses.push_back(context.Resolve(span).value);
   std::uint64_t& output = addresses[plugin_->steps().front().outputs.front().span];
   if (foreign_ != nullptr) output = foreign_->range().base.value;
-  // Only captures that nobody runs: what they would write stays in their span for all that is known.
+  // Only captures that nobody runs: what they would write stays in their span for all that is
+  // known.
   if (options_.plant == Fault::kUnsteadyStep && captured_ && !eager_) {
     output += static_cast<std::uint64_t>(++later_captures_) * kShiftOfUnsteadyStep;
   }
@@ -190,11 +191,10 @@ absl::Status PluginSubject::Refill() {
 }
 
 absl::Status PluginSubject::Capture() {
-  graphs_ = std::make_unique<GraphSet>(
-      *lane_, [this](const GraphKey& key) -> absl::StatusOr<Step> {
-        HOLDFAST_ASSIGN_OR_RETURN(const std::size_t step, StepOf(key));
-        return MakeStep(step);
-      });
+  graphs_ = std::make_unique<GraphSet>(*lane_, [this](const GraphKey& key) -> absl::StatusOr<Step> {
+    HOLDFAST_ASSIGN_OR_RETURN(const std::size_t step, StepOf(key));
+    return MakeStep(step);
+  });
   std::vector<int> sizes;
   for (const PluginStep& step : plugin_->steps()) sizes.push_back(step.size);
   std::sort(sizes.begin(), sizes.end());

@@ -41,8 +41,7 @@ class PluginSubject : public Subject {
   absl::StatusOr<LedgerReport> Memory() override { return ledger_->Report({arena_.get()}); }
 
  private:
-  PluginSubject(Device& device, const SubjectOptions& options,
-                std::shared_ptr<const Plugin> plugin)
+  PluginSubject(Device& device, const SubjectOptions& options, std::shared_ptr<const Plugin> plugin)
       : device_(device), options_(options), plugin_(std::move(plugin)) {}
 
   absl::Status Build();

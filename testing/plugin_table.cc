@@ -51,7 +51,8 @@ absl::Status CheckCount(const std::string& object, const char* what, const void*
     return LieAboutSize(object, absl::StrCat("it has too many ", what), count, kMostEntries);
   }
   if (entries == nullptr) {
-    return Lie(object, absl::StrCat("it says it has ", count, " ", what, ", and the table is null"));
+    return Lie(object,
+               absl::StrCat("it says it has ", count, " ", what, ", and the table is null"));
   }
   return absl::OkStatus();
 }
@@ -127,11 +128,11 @@ absl::Status Plugin::ReadSpans() {
   std::set<std::string> names;
   for (std::uint32_t i = 0; i < table_.span_count; ++i) {
     const holdfast_plugin_span said = table_.spans[i];
-    HOLDFAST_ASSIGN_OR_RETURN(
-        const std::string name,
-        ReadName(name_, absl::StrCat("the name of span ", i), said.name));
+    HOLDFAST_ASSIGN_OR_RETURN(const std::string name,
+                              ReadName(name_, absl::StrCat("the name of span ", i), said.name));
     const std::string span = "span " + name;
-    HOLDFAST_ASSIGN_OR_RETURN(const std::string tag, ReadName(name_, "the tag of " + span, said.tag));
+    HOLDFAST_ASSIGN_OR_RETURN(const std::string tag,
+                              ReadName(name_, "the tag of " + span, said.tag));
     if (!names.insert(name).second) return Lie(name_, span + " is declared twice");
     HOLDFAST_RETURN_IF_ERROR(CheckWake(name_, span, said));
     if (said.bytes == 0) return Lie(name_, span + " has no bytes");
@@ -171,9 +172,8 @@ absl::Status Plugin::ReadSteps() {
   std::set<int> sizes;
   for (std::uint32_t i = 0; i < table_.step_count; ++i) {
     const holdfast_plugin_step said = table_.steps[i];
-    HOLDFAST_ASSIGN_OR_RETURN(
-        const std::string name,
-        ReadName(name_, absl::StrCat("the name of step ", i), said.name));
+    HOLDFAST_ASSIGN_OR_RETURN(const std::string name,
+                              ReadName(name_, absl::StrCat("the name of step ", i), said.name));
     if (!names.insert(name).second) return Lie(name_, "step " + name + " is declared twice");
     if (said.size < 1 || said.size > (1 << 20)) {
       return Lie(name_, absl::StrCat("step ", name, " has the size ", said.size,
@@ -192,9 +192,8 @@ absl::Status Plugin::ReadOutputs() {
   std::set<std::string> names;
   for (std::uint32_t i = 0; i < table_.output_count; ++i) {
     const holdfast_plugin_output said = table_.outputs[i];
-    HOLDFAST_ASSIGN_OR_RETURN(
-        const std::string own,
-        ReadName(name_, absl::StrCat("the name of output ", i), said.name));
+    HOLDFAST_ASSIGN_OR_RETURN(const std::string own,
+                              ReadName(name_, absl::StrCat("the name of output ", i), said.name));
     if (said.step >= steps_.size()) {
       return LieAboutSize(name_, "output " + own + " is of a step that is not there", said.step,
                           steps_.size());

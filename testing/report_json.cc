@@ -26,14 +26,10 @@ std::string ReportJson(const BatteryReport& report) {
                         {"detail", result.detail},
                         {"seconds", result.seconds}});
   }
-  const Json json = {{"version", HOLDFAST_VERSION},
-                     {"subject", report.subject},
-                     {"device", report.device},
-                     {"seed", report.seed},
-                     {"seconds", report.seconds},
-                     {"passed", complaints.empty()},
-                     {"complaints", complaints},
-                     {"proofs", std::move(proofs)},
+  const Json json = {{"version", HOLDFAST_VERSION},    {"subject", report.subject},
+                     {"device", report.device},        {"seed", report.seed},
+                     {"seconds", report.seconds},      {"passed", complaints.empty()},
+                     {"complaints", complaints},       {"proofs", std::move(proofs)},
                      {"controls", std::move(controls)}};
   // What a plug-in says need not be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -48,8 +48,7 @@ std::optional<ControlResult> ControlOf(const Json& json) {
 std::optional<ProofResult> ProofOf(const Json& json) {
   const std::optional<Proof> proof = ProofOfName(Text(json, "name"));
   const std::int64_t verdict = Number(json, "verdict");
-  if (!proof.has_value() || verdict < 0 ||
-      verdict > static_cast<std::int64_t>(Verdict::kSkipped)) {
+  if (!proof.has_value() || verdict < 0 || verdict > static_cast<std::int64_t>(Verdict::kSkipped)) {
     return std::nullopt;
   }
   return ProofResult{.proof = *proof,

@@ -214,8 +214,8 @@ absl::Status RunControls(const CheckOptions& options, BatteryReport& report) {
     }
     HOLDFAST_ASSIGN_OR_RETURN(const WorkerRun run, RunWorker(some));
     report.controls.insert(report.controls.end(), run.controls.begin(), run.controls.end());
-    left.erase(left.begin(),
-               left.begin() + static_cast<std::ptrdiff_t>(std::min(run.controls.size(), left.size())));
+    left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(
+                                                std::min(run.controls.size(), left.size())));
     const std::string& why = run.end.empty() ? run.refused : run.end;
     if (why.empty() || left.empty()) continue;
     report.controls.push_back({.control = left.front(), .detail = why});

@@ -22,8 +22,8 @@ struct CheckOptions {
   std::string dtype = "auto";  // of a model
   std::uint64_t seed = 1;
   std::int32_t cycles = 2;
-  std::int32_t most_failures = 24;  // failing calls tried for each transition; 0: all
-  double deadline_seconds = 60;     // the longest a worker may be at one thing
+  std::int32_t most_failures = 24;            // failing calls tried for each transition; 0: all
+  double deadline_seconds = 60;               // the longest a worker may be at one thing
   std::vector<std::string> proofs, controls;  // names; empty: all
   bool run_controls = true;
   bool scribble = true;

@@ -21,8 +21,7 @@ using testing::WorkerEvent;
 void Tell(const WorkerEvent& event) {
   const std::string line = testing::WriteEvent(event) + "\n";
   for (std::size_t written = 0; written < line.size();) {
-    const ssize_t n =
-        write(WatchedChild::kEventFile, line.data() + written, line.size() - written);
+    const ssize_t n = write(WatchedChild::kEventFile, line.data() + written, line.size() - written);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return;  // nobody listens: the watcher has gone
     written += static_cast<std::size_t>(n);
@@ -94,8 +93,7 @@ absl::Status Work(const CheckOptions& options) {
                             OpenDevice(battery.device, battery.device_options));
   HOLDFAST_ASSIGN_OR_RETURN(const testing::SubjectFactory factory, MakeFactory(options));
   Tell(WorkerEvent::Kind::kLoaded, "");
-  return battery.controls.empty() ? RunProofsOnly(factory, battery)
-                                  : RunControls(factory, battery);
+  return battery.controls.empty() ? RunProofsOnly(factory, battery) : RunControls(factory, battery);
 }
 
 }  // namespace

@@ -80,6 +80,7 @@ fi
 step demo bin/holdfast run --model models/demo --cycles 3 --device "$device" --dictionary share/words \
   --min-dictionary-share 0.5 --json "$out/demo.json"
 
+step check_plugin bin/holdfast check --plugin bin/heat_plugin.so --device "$device" --json "$out/check_plugin.json"
 step soak bin/holdfast soak --model models/demo --cycles 200 --seed 1 --device "$device" --json "$out/soak.json"
 step failures bin/holdfast failures --device "$device" --json "$out/failures.json" --markdown "$out/failures.md"
 

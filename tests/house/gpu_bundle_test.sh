@@ -29,14 +29,15 @@ program a_test 0
 program b_test 0
 program holdfast 0
 run_bundle 0 --out "$scratch/good" --device host
-grep -qx "8 passed, 0 failed" "$scratch/out" || die "no count of eight passes"
+grep -qx "9 passed, 0 failed" "$scratch/out" || die "no count of nine passes"
 grep -q '^host --gtest_output=json:' "$scratch/good/a_test.log" || die "the device was not passed on"
 grep -q -- '--device host --dictionary share/words' "$scratch/good/demo.log" || die "the demo did not get its arguments"
 grep -q -- '--cycles 200' "$scratch/good/soak.log" || die "the soak did not get its arguments"
+grep -q -- '--plugin bin/heat_plugin.so --device host' "$scratch/good/check_plugin.log" || die "no plug-in was checked"
 [[ ! -e $scratch/good/bench_sleep.log ]] || die "a benchmark ran unasked"
 run_bundle 0 --out "$scratch/bench" --device host --bench
 grep -q -- '--suite goals' "$scratch/bench/bench_sleep.log" || die "--bench ran no benchmark"
-python3 -c 'import json,sys; s = json.load(open(sys.argv[1])); sys.exit(s["passed"] != 8 or s["failed"] != 0)' \
+python3 -c 'import json,sys; s = json.load(open(sys.argv[1])); sys.exit(s["passed"] != 9 or s["failed"] != 0)' \
   "$scratch/good/summary.json" || die "summary.json is wrong"
 
 program a_test 1

@@ -1,10 +1,11 @@
 // `holdfast check`: its flags, and where its reports go.
+#include "tools/check.h"
+
 #include <cstdio>
 #include <memory>
 #include <string>
 
 #include "testing/report.h"
-#include "tools/check.h"
 #include "tools/command.h"
 #include "tools/report.h"
 
