@@ -92,8 +92,7 @@ if(TARGET holdfast)
   install(TARGETS holdfast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 if(TARGET holdfast_preload_object)
-  # Beside the program that starts others with it.
-  install(TARGETS holdfast_preload_object LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS holdfast_preload_object LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 if(TARGET holdfast-scribble)
   # The kit's neighbour, for programs that look for it: $<TARGET_FILE:holdfast::scribble>.
