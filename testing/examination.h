@@ -1,7 +1,7 @@
-// One pass of the proofs over one subject: what they share. A proof asks for steps, compares, and
-// puts down what it finds under the proof that it speaks against, which need not be itself: a wake
-// that says "corrupted" is a failure of the kept bytes wherever it turns up, and everybody else is
-// blocked by it. So one fault fails one proof.
+// Private to testing/. One pass of the proofs over one subject: what they share. A proof asks for
+// steps, compares, and puts down what it finds under the proof that it speaks against, which need
+// not be itself: a wake that says "corrupted" is a failure of the kept bytes wherever it turns up,
+// and everybody else is blocked by it. So one fault fails one proof.
 #ifndef HOLDFAST_TESTING_EXAMINATION_H_
 #define HOLDFAST_TESTING_EXAMINATION_H_
 

@@ -151,6 +151,42 @@ TEST(BatteryTest, ComparesWithTheGoldenFile) {
   EXPECT_EQ(verdict(), Verdict::kFails);
 }
 
+// The toy without its ledger and its paths.
+class BareToy : public Subject {
+ public:
+  static absl::StatusOr<std::unique_ptr<Subject>> Create(Device& device,
+                                                         const SubjectOptions& options) {
+    HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<Subject> toy, ToySubject::Create(device, options));
+    return std::unique_ptr<Subject>(new BareToy(std::move(toy)));
+  }
+  std::string name() const override { return "bare toy"; }
+  Arena& arena() override { return toy_->arena(); }
+  Residency& residency() override { return toy_->residency(); }
+  Lane& lane() override { return toy_->lane(); }
+  GraphSet& graphs() override { return toy_->graphs(); }
+  SpanId workspace() override { return toy_->workspace(); }
+  absl::StatusOr<Outputs> Run(const RunRequest& request) override { return toy_->Run(request); }
+  absl::Status Enqueue() override { return toy_->Enqueue(); }
+
+ private:
+  explicit BareToy(std::unique_ptr<Subject> toy) : toy_(std::move(toy)) {}
+  std::unique_ptr<Subject> toy_;
+};
+
+TEST(BatteryTest, WhatASubjectDoesNotKeepIsSkippedAndItsControlsToo) {
+  BatteryOptions options = TestBattery();
+  options.proofs = {Proof::kAddresses, Proof::kLedger, Proof::kReservations};
+  options.controls = {Fault::kMovedSpan, Fault::kHiddenMemory, Fault::kWrongReservation};
+  const absl::StatusOr<BatteryReport> report = RunBattery(BareToy::Create, options);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_THAT(*report, AllProofsHold());
+  EXPECT_EQ(report->Find(Proof::kLedger)->verdict, Verdict::kSkipped);
+  EXPECT_EQ(report->Find(Proof::kReservations)->verdict, Verdict::kSkipped);
+  EXPECT_TRUE(report->Find(Fault::kHiddenMemory)->skipped);
+  EXPECT_TRUE(report->Find(Fault::kWrongReservation)->skipped);
+  EXPECT_TRUE(report->Find(Fault::kMovedSpan)->bites);
+}
+
 TEST(BatteryTest, RefusesOptionsThatProveNothing) {
   BatteryOptions options = TestBattery();
   options.cycles = 0;
