@@ -68,9 +68,9 @@ absl::Status PluginSubject::ReserveSpans() {
       spec.refill = [this, i](Device&, Stream& stream, AddressRange range) {
         return RefillSpan(i, stream, range);
       };
-      // Shares its span's group, where everything has a hook; it comes back as zeroes.
+      // Shares its span's group, where everything has a hook; it comes back as it was.
       guard.refill = [](Device& device, Stream& stream, AddressRange range) {
-        return device.Fill(stream, range.base, 0, range.bytes);
+        return device.Fill(stream, range.base, kGuardByte, range.bytes);
       };
     }
     HOLDFAST_ASSIGN_OR_RETURN(const SpanId id, arena_->Reserve(std::move(spec)));

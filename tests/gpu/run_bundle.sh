@@ -74,6 +74,7 @@ if command -v python3 >/dev/null; then
   step tools_cli python3 -B tests/cli_test.py bin/holdfast models/demo --device "$device"
   step tools_audit_cli python3 -B tests/audit_cli_test.py bin/holdfast models/demo --device "$device"
   step outside python3 -B tests/outside_program_test.py bin/outside --device "$device"
+  step tools_check_cli python3 -B tests/check_cli_test.py bin/holdfast models/demo plugins --device "$device"
 else
   echo "run: no python3: the tests of the command line and of the outside program are left out"
 fi
