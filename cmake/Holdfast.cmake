@@ -81,17 +81,22 @@ function(holdfast_precompile target)
   target_precompile_headers(${target} PRIVATE ${headers})
 endfunction()
 
-# holdfast_library(NAME SOURCES a.cc ... [CUDA_SOURCES b.cu ...] DEPENDS c ...)
-# A layer: target holdfast_NAME, alias holdfast::NAME. CUDA sources only where CUDA is built.
+# holdfast_library(NAME SOURCES a.cc ... [CUDA_SOURCES b.cu ...] DEPENDS c ... [BUILD_DEPENDS d ...])
+# A layer: target holdfast_NAME, alias holdfast::NAME. CUDA sources only where CUDA is built. BUILD_DEPENDS are
+# header-only libraries that its sources use and its headers do not: who uses an installed layer needs none of them.
 function(holdfast_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;CUDA_SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;CUDA_SOURCES;DEPENDS;BUILD_DEPENDS" ${ARGN})
   set(sources ${ARG_SOURCES})
   if(HOLDFAST_WITH_CUDA)
     list(APPEND sources ${ARG_CUDA_SOURCES})
   endif()
   add_library(holdfast_${name} STATIC ${sources})
   add_library(holdfast::${name} ALIAS holdfast_${name})
-  target_link_libraries(holdfast_${name} PUBLIC holdfast_options ${ARG_DEPENDS})
+  target_link_libraries(holdfast_${name} PUBLIC $<BUILD_INTERFACE:holdfast_options> ${ARG_DEPENDS})
+  foreach(library IN LISTS ARG_BUILD_DEPENDS)
+    target_link_libraries(holdfast_${name} PRIVATE $<BUILD_INTERFACE:${library}>)
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY HOLDFAST_LIBRARIES ${name})  # for Install.cmake
   holdfast_precompile(holdfast_${name})
 endfunction()
 

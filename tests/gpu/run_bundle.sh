@@ -73,12 +73,15 @@ done
 if command -v python3 >/dev/null; then
   step tools_cli python3 -B tests/cli_test.py bin/holdfast models/demo --device "$device"
   step tools_audit_cli python3 -B tests/audit_cli_test.py bin/holdfast models/demo --device "$device"
+  step outside python3 -B tests/outside_program_test.py bin/outside --device "$device"
+  step tools_check_cli python3 -B tests/check_cli_test.py bin/holdfast models/demo plugins --device "$device"
 else
-  echo "run: no python3: the tests of the command line are left out"
+  echo "run: no python3: the tests of the command line and of the outside program are left out"
 fi
 step demo bin/holdfast run --model models/demo --cycles 3 --device "$device" --dictionary share/words \
   --min-dictionary-share 0.5 --json "$out/demo.json"
 
+step check_plugin bin/holdfast check --plugin bin/heat_plugin.so --device "$device" --json "$out/check_plugin.json"
 step soak bin/holdfast soak --model models/demo --cycles 200 --seed 1 --device "$device" --json "$out/soak.json"
 step failures bin/holdfast failures --device "$device" --json "$out/failures.json" --markdown "$out/failures.md"
 
