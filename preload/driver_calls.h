@@ -115,8 +115,7 @@ enum class Flavour { kAny, kLegacy, kPerThread };
     (const char* name, void** function, int version, Word flags, int* found),                      \
     (name, function, version, flags, found))
 
-// What handles a call: it is given the driver's own function first, and returns what the program
-// is to see.
+// cuMemAlloc_v2_Type::Function and so on.
 #define HOLDFAST_PRELOAD_DECLARE(symbol, name, version, flavour, handler, parameters, arguments) \
   struct symbol##_Type {                                                                         \
     using Function = int parameters;                                                             \
