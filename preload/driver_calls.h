@@ -22,7 +22,8 @@ enum class Flavour { kAny, kLegacy, kPerThread };
   X(cuMemAlloc_v2, cuMemAlloc, 3020, kAny, OnAlloc, (Word * address, std::size_t bytes),           \
     (address, bytes))                                                                              \
   X(cuMemAllocPitch_v2, cuMemAllocPitch, 3020, kAny, OnAllocPitch,                                 \
-    (Word * address, std::size_t* pitch, std::size_t width, std::size_t height, unsigned element), \
+    (Word * address, std::size_t * pitch, std::size_t width, std::size_t height,                   \
+     unsigned element),                                                                            \
     (address, pitch, width, height, element))                                                      \
   X(cuMemAllocManaged, cuMemAllocManaged, 6000, kAny, OnAllocManaged,                              \
     (Word * address, std::size_t bytes, unsigned flags), (address, bytes, flags))                  \

@@ -20,8 +20,8 @@ bool Outgrows(const Allocation& small, const Allocation& large) {
 }  // namespace
 
 std::string Allocation::Label() const {
-  return absl::StrCat("#", id, " ", call, name.empty() ? "" : " '", name,
-                      name.empty() ? " " : "' ", FormatBytes(range.bytes));
+  return absl::StrCat("#", id, " ", call, name.empty() ? "" : " '", name, name.empty() ? " " : "' ",
+                      FormatBytes(range.bytes));
 }
 
 AllocationPtr History::Add(std::uint64_t id, std::string call, AddressRange range, Tick now) {

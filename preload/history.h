@@ -22,11 +22,11 @@ struct Allocation {
   std::string name;      // what the program called it; "" if it did not
   AddressRange range;
   Tick born = 0;
-  Tick died = 0;            // 0: in use
-  std::string freed_by;     // the call
-  std::uint64_t pool = 0;   // the driver's memory pool, if any
-  bool pool_gone = false;   // that pool was destroyed
-  std::uint64_t capture = 0;      // number of the capture that was open when it was made; 0: none
+  Tick died = 0;                   // 0: in use
+  std::string freed_by;            // the call
+  std::uint64_t pool = 0;          // the driver's memory pool, if any
+  bool pool_gone = false;          // that pool was destroyed
+  std::uint64_t capture = 0;       // number of the capture that was open when it was made; 0: none
   std::uint64_t capture_dead = 0;  // likewise when it went
   std::shared_ptr<Allocation> heir;  // took its place by growth: see History::End
 
@@ -35,8 +35,8 @@ struct Allocation {
 };
 using AllocationPtr = std::shared_ptr<Allocation>;
 
-// Of each address the last allocation that holds it and the last one that held it before. Bounded by
-// how fragmented the address space is, not by how long the program runs. Not thread-safe.
+// Of each address the last allocation that holds it and the last one that held it before. Bounded
+// by how fragmented the address space is, not by how long the program runs. Not thread-safe.
 class History {
  public:
   struct Place {

@@ -23,7 +23,8 @@ struct WatchedCall {
 };
 
 enum class CallId {
-#define HOLDFAST_PRELOAD_ID(symbol, name, version, flavour, handler, parameters, arguments) k_##symbol,
+#define HOLDFAST_PRELOAD_ID(symbol, name, version, flavour, handler, parameters, arguments) \
+  k_##symbol,
   HOLDFAST_WATCHED_CALLS(HOLDFAST_PRELOAD_ID)
 #undef HOLDFAST_PRELOAD_ID
 };

@@ -82,11 +82,10 @@ std::string ReportText(const Account& account) {
     unreadable += graph.unreadable.size();
     by_node += graph.changed_node_by_node;
   }
-  std::string text =
-      absl::StrCat("holdfast preload: ", account.graphs.size(), " graph",
-                   Plural(account.graphs.size()), " audited, ", pointers, " pointer",
-                   Plural(pointers), ", ", account.findings.size(), " finding",
-                   Plural(account.findings.size()), "\n");
+  std::string text = absl::StrCat("holdfast preload: ", account.graphs.size(), " graph",
+                                  Plural(account.graphs.size()), " audited, ", pointers, " pointer",
+                                  Plural(pointers), ", ", account.findings.size(), " finding",
+                                  Plural(account.findings.size()), "\n");
   for (const Account::Entry& entry : account.findings) {
     absl::StrAppend(&text, "  ", FindingKind(entry), ": ", FindingText(entry), "\n");
   }

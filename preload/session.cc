@@ -1,10 +1,13 @@
 #include "preload/session.h"
 
 #include <algorithm>
+#include <exception>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "device/cuda/observed_device.h"
+#include "graphs/node_words.h"
 #include "preload/bypass.h"
 
 namespace holdfast::preload {
@@ -15,19 +18,20 @@ constexpr std::size_t kUnreadableKept = 20;
 
 }  // namespace
 
-// Whatever fails in here, the program goes on: `do`, or a line in the report.
-#define HOLDFAST_SWALLOW(what, ...)     \
-  try {                                 \
-    __VA_ARGS__                         \
-  } catch (const std::exception& error) { \
-    Error(absl::StrCat(what, ": ", error.what())); \
-  } catch (...) {                       \
-    Error(what);                        \
-  }
-
 Session& Session::Get() {
   static Session& session = *new Session;
   return session;
+}
+
+template <typename Body>
+void Session::Swallow(const char* what, const Body& body) {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    Error(absl::StrCat(what, ": ", error.what()));
+  } catch (...) {
+    Error(what);
+  }
 }
 
 void Session::Error(const std::string& what) {
@@ -45,39 +49,39 @@ void Session::Error(const std::string& what) {
 void Session::Allocated(const char* call, std::uint64_t address, std::uint64_t bytes,
                         std::uint64_t pool) {
   if (!settings_.record || address == 0 || bytes == 0) return;
-  HOLDFAST_SWALLOW("an allocation was not recorded", {
+  Swallow("an allocation was not recorded", [&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     const AllocationPtr added = memory_.Add(++allocations_, call, {{address}, bytes}, ++now_);
     added->pool = pool;
     if (!open_.empty()) added->capture = captures_;
     ++by_call_[call];
-  })
+  });
 }
 
 std::vector<AllocationPtr> Session::Freeing(const char* call, std::uint64_t address) {
   std::vector<AllocationPtr> freed;
-  HOLDFAST_SWALLOW("a free was not recorded", {
+  Swallow("a free was not recorded", [&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (AllocationPtr gone = memory_.End({address}, call, ++now_); gone != nullptr) {
       freed.push_back(std::move(gone));
     }
-  })
+  });
   return freed;
 }
 
 std::vector<AllocationPtr> Session::Unmapping(const char* call, std::uint64_t address,
                                               std::uint64_t bytes) {
   std::vector<AllocationPtr> freed;
-  HOLDFAST_SWALLOW("an unmapping was not recorded", {
+  Swallow("an unmapping was not recorded", [&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     freed = memory_.EndWithin({{address}, bytes}, call, ++now_);
-  })
+  });
   return freed;
 }
 
 void Session::Settle(const std::vector<AllocationPtr>& freed, bool done) {
   if (freed.empty()) return;
-  HOLDFAST_SWALLOW("a free was not judged", {
+  Swallow("a free was not judged", [&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const AllocationPtr& allocation : freed) {
       if (!done) {
@@ -91,47 +95,47 @@ void Session::Settle(const std::vector<AllocationPtr>& freed, bool done) {
       }
       if (!exiting_) watch_.Freed(allocation);
     }
-  })
+  });
 }
 
 void Session::PoolDestroyed(std::uint64_t pool) {
-  HOLDFAST_SWALLOW("the end of a pool was not recorded", {
+  Swallow("the end of a pool was not recorded", [&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const std::vector<AllocationPtr>& all : {memory_.InUse(), memory_.Gone()}) {
       for (const AllocationPtr& allocation : all) {
         if (pool != 0 && allocation->pool == pool) allocation->pool_gone = true;
       }
     }
-  })
+  });
 }
 
 void Session::ContextDestroyed() {
-  HOLDFAST_SWALLOW("the end of a context was not recorded", {
+  Swallow("the end of a context was not recorded", [&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     memory_.Forget();
     blocks_.Forget();
     watch_.ForgetExecutables();
     recorded_.clear();
     open_.clear();
-  })
+  });
 }
 
 void Session::NoteRange(const char* name, std::uint64_t address, std::uint64_t bytes) {
   if (!settings_.record || address == 0 || bytes == 0) return;
-  HOLDFAST_SWALLOW("a range was not noted", {
+  Swallow("a range was not noted", [&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     const AllocationPtr added = blocks_.Add(++allocations_, "block", {{address}, bytes}, ++now_);
     if (name != nullptr) added->name = name;
     ++by_call_["block"];
-  })
+  });
 }
 
 void Session::ForgetRange(std::uint64_t address) {
-  HOLDFAST_SWALLOW("a range was not forgotten", {
+  Swallow("a range was not forgotten", [&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     const AllocationPtr gone = blocks_.End({address}, "its allocator", ++now_);
     if (gone != nullptr && !exiting_) watch_.Freed(gone);
-  })
+  });
 }
 
 void Session::OnAudit(void (*refresh)()) {
@@ -149,15 +153,15 @@ void Session::Refresh() {
 }
 
 void Session::CaptureBegan(std::uint64_t stream) {
-  HOLDFAST_SWALLOW("a capture was not recorded", {
+  Swallow("a capture was not recorded", [&] {
     Refresh();
     const std::lock_guard<std::mutex> lock(mutex_);
     open_[stream] = {.number = ++captures_, .begin = ++now_};
-  })
+  });
 }
 
 void Session::CaptureEnded(std::uint64_t stream, std::uint64_t graph) {
-  HOLDFAST_SWALLOW("a capture was not recorded", {
+  Swallow("a capture was not recorded", [&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = open_.find(stream);
     if (found == open_.end()) return;
@@ -165,7 +169,7 @@ void Session::CaptureEnded(std::uint64_t stream, std::uint64_t graph) {
     open_.erase(found);
     times.end = ++now_;
     if (graph != 0) recorded_[graph] = times;
-  })
+  });
 }
 
 bool Session::capturing() {
@@ -174,12 +178,12 @@ bool Session::capturing() {
 }
 
 void Session::GraphCloned(std::uint64_t from, std::uint64_t to) {
-  HOLDFAST_SWALLOW("a copy of a graph was not recorded", {
+  Swallow("a copy of a graph was not recorded", [&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (const auto found = recorded_.find(from); found != recorded_.end()) {
       recorded_[to] = found->second;
     }
-  })
+  });
 }
 
 void Session::GraphDestroyed(std::uint64_t graph) {
@@ -188,38 +192,38 @@ void Session::GraphDestroyed(std::uint64_t graph) {
 }
 
 void Session::Instantiated(std::uint64_t graph, std::uint64_t exec) {
-  HOLDFAST_SWALLOW("a graph was not audited", {
+  Swallow("a graph was not audited", [&] {
     Refresh();
     const std::lock_guard<std::mutex> audit(audit_mutex_);
     Audited audited = Read(graph);
     audited.facts.exec = exec;
     const std::lock_guard<std::mutex> lock(mutex_);
     watch_.Instantiated(std::move(audited.facts), audited.seen);
-  })
+  });
 }
 
 void Session::ExecUpdated(std::uint64_t exec, std::uint64_t graph) {
-  HOLDFAST_SWALLOW("an update of a graph was not audited", {
+  Swallow("an update of a graph was not audited", [&] {
     Refresh();
     const std::lock_guard<std::mutex> audit(audit_mutex_);
     Audited audited = Read(graph);
     const std::lock_guard<std::mutex> lock(mutex_);
     watch_.Updated(exec, std::move(audited.facts), audited.seen);
-  })
+  });
 }
 
 void Session::ExecChangedOneNode(std::uint64_t exec) {
-  HOLDFAST_SWALLOW("a change of a graph was not recorded", {
+  Swallow("a change of a graph was not recorded", [&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     watch_.ChangedOneNode(exec);
-  })
+  });
 }
 
 void Session::ExecDestroyed(std::uint64_t exec) {
-  HOLDFAST_SWALLOW("the end of a graph was not recorded", {
+  Swallow("the end of a graph was not recorded", [&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     watch_.Destroyed(exec);
-  })
+  });
 }
 
 History::Place Session::At(DeviceAddress address) const {

@@ -21,7 +21,7 @@ namespace holdfast::preload {
 // Everything a report says, taken at one time.
 struct Account {
   Settings settings;
-  std::string driver;  // "" if no audit asked for it
+  std::string driver;                                // "" if no audit asked for it
   std::map<std::string, std::uint64_t> allocations;  // by call
   std::vector<GraphFacts> graphs;
   struct Entry {
@@ -79,9 +79,12 @@ class Session {
     GraphFacts facts;
     std::vector<Watch::Seen> seen;
   };
+  // Whatever fails in `body`, the program goes on: a line in the report.
+  template <typename Body>
+  void Swallow(const char* what, const Body& body);
   void Refresh();
   Audited Read(std::uint64_t graph);
-  Device* Observer();  // null: why is in the report
+  Device* Observer();                              // null: why is in the report
   History::Place At(DeviceAddress address) const;  // with mutex_ held
   const std::string* Intern(const std::string& name);
 

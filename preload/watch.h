@@ -31,10 +31,10 @@ struct Reference {
 enum class Fault {
   kFreedBeforeCapture,
   kFreedDuringCapture,
-  kFreedAfterCapture,      // and before the graph was instantiated
-  kFreedBeforeInstantiate, // of a graph that was not captured
-  kFreedWhileAlive,        // while the executable graph could be launched
-  kReplaced,               // recorded when the allocation was there; its address has a new owner
+  kFreedAfterCapture,       // and before the graph was instantiated
+  kFreedBeforeInstantiate,  // of a graph that was not captured
+  kFreedWhileAlive,         // while the executable graph could be launched
+  kReplaced,                // recorded when the allocation was there; its address has a new owner
 };
 // "freed before the capture"
 const char* FaultText(Fault fault);
@@ -56,9 +56,9 @@ struct GraphFacts {
   std::uint64_t exec = 0;  // 0: could not be instantiated
   bool alive = false;
   std::uint64_t nodes = 0, words = 0, pointers = 0, unrecorded = 0;
-  std::uint64_t updates = 0;            // of the executable, by a whole graph
+  std::uint64_t updates = 0;               // of the executable, by a whole graph
   std::uint64_t changed_node_by_node = 0;  // what it holds since is not known
-  std::vector<std::string> unreadable;  // labels of nodes whose pointers cannot be read
+  std::vector<std::string> unreadable;     // labels of nodes whose pointers cannot be read
 };
 
 // Not thread-safe.
@@ -100,9 +100,9 @@ class Watch {
   void Find(const GraphFacts& facts, Fault fault, const AllocationPtr& allocation,
             const Reference& reference);
 
-  std::vector<GraphFacts> graphs_;                             // [number - 1]
-  std::map<std::uint64_t, Executable> executables_;            // by handle
-  std::map<Allocation*, std::set<std::uint64_t>> held_by_;     // handles
+  std::vector<GraphFacts> graphs_;                          // [number - 1]
+  std::map<std::uint64_t, Executable> executables_;         // by handle
+  std::map<Allocation*, std::set<std::uint64_t>> held_by_;  // handles
   std::vector<Finding> findings_;
   std::map<std::pair<std::uint64_t, Allocation*>, std::size_t> found_;  // index into findings_
 };

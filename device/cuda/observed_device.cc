@@ -35,11 +35,11 @@ class ObservedDevice final : public Device {
  public:
   ObservedDevice(const DriverTable& driver, AddressBook book)
       : context_(CudaContext::ForReading(driver)), book_(std::move(book)) {
-    set_info({.name = "observed",
-              .spec = "cuda",
-              .is_cuda = true,
-              .driver =
-                  absl::StrFormat("%d.%d", driver.version / 1000, driver.version % 1000 / 10)});
+    set_info(
+        {.name = "observed",
+         .spec = "cuda",
+         .is_cuda = true,
+         .driver = absl::StrFormat("%d.%d", driver.version / 1000, driver.version % 1000 / 10)});
   }
 
  private:
