@@ -52,10 +52,11 @@ std::string FindingText(const Account::Entry& entry) {
   const Finding& finding = entry.finding;
   const Allocation& gone = *finding.allocation;
   const Reference& first = finding.references.front();
-  std::string text = absl::StrCat(
-      "graph ", finding.graph, ": node ", first.node, " (", Readable(*first.node_name),
-      "): ", first.where, " = ", HexWord(first.word), ": ", gone.Label(), " + ",
-      first.word - gone.range.base.value, ": ", FaultText(finding.fault), " by ", gone.freed_by);
+  std::string text =
+      absl::StrCat("graph ", finding.graph, ": node ", first.node, " (", Readable(*first.node_name),
+                   "): ", first.where, " = ", HexWord(first.word), ": ", gone.Label(), " + ",
+                   first.word - gone.range.base.value, ": freed by ", gone.freed_by, " ",
+                   FaultText(finding.fault));
   if (gone.pool_gone) absl::StrAppend(&text, ", its pool destroyed");
   if (gone.capture != 0 && gone.capture != finding.capture.number) {
     absl::StrAppend(&text, ", part of the pool of capture ", gone.capture);
@@ -104,6 +105,13 @@ std::string ReportText(const Account& account) {
     absl::StrAppend(&text, "  not judged: ", by_node, " change", Plural(by_node),
                     " of single nodes; such graphs are not watched afterwards\n");
   }
+  if (account.open_captures > 0) {
+    absl::StrAppend(&text, "  not judged: ", account.open_captures, " capture",
+                    Plural(account.open_captures), " still open when the program ended\n");
+  }
+  if (account.contexts_destroyed > 0) {
+    absl::StrAppend(&text, "  forgotten: what was known before a context was destroyed\n");
+  }
   for (const std::string& error : account.errors) {
     absl::StrAppend(&text, "  error: ", error, "\n");
   }
@@ -112,7 +120,7 @@ std::string ReportText(const Account& account) {
 
 void Publish(const Account& account) {
   if (account.settings.report.empty()) {
-    if (account.graphs.empty() && account.errors.empty()) return;
+    if (account.graphs.empty() && account.errors.empty() && account.open_captures == 0) return;
     std::fputs(ReportText(account).c_str(), stderr);
     std::fflush(stderr);
     return;

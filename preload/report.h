@@ -13,8 +13,8 @@ inline constexpr int kReportVersion = 1;
 
 // "freed", "workspace grown", "dead pool": what the record makes of it.
 const char* FindingKind(const Account::Entry& entry);
-// "graph 2: node 3 (kernel scale): parameter 1 + 0 = 0x7f..: #12 cuMemAlloc 4.0 MiB + 0: freed
-// after the capture, reallocated as #57 cuMemAlloc 4.0 MiB"
+// "graph 2: node 3 (kernel scale): parameter 1 + 0 = 0x7f..: #12 cuMemAlloc 4.0 MiB + 0: freed by
+// cuMemFree after the capture, reallocated as #57 cuMemAlloc 4.0 MiB"
 std::string FindingText(const Account::Entry& entry);
 
 std::string ReportText(const Account& account);

@@ -87,6 +87,8 @@ std::string ReportJson(const Account& account) {
                      {"graphs", List(account.graphs)},
                      {"findings", List(account.findings)},
                      {"remapped", List(account.remapped)},
+                     {"open_captures", account.open_captures},
+                     {"contexts_destroyed", account.contexts_destroyed},
                      {"errors", account.errors}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

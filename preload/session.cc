@@ -117,6 +117,7 @@ void Session::ContextDestroyed() {
     watch_.ForgetExecutables();
     recorded_.clear();
     open_.clear();
+    ++contexts_destroyed_;
   });
 }
 
@@ -245,7 +246,8 @@ Device* Session::Observer() {
         const std::lock_guard<std::mutex> lock(mutex_);
         const History::Place place = At(address);
         if (place.live != nullptr) return AddressState{.mapped = true};
-        if (place.freed != nullptr) return AddressState{.freed = true};
+        // Reserved is what the audit lists: an address nobody may use.
+        if (place.freed != nullptr) return AddressState{.reserved = true};
         return std::nullopt;
       });
   if (!device.ok()) {
@@ -325,6 +327,8 @@ Account Session::Take() {
                   .driver = observer_ != nullptr ? observer_->info().driver : "",
                   .allocations = by_call_,
                   .graphs = watch_.graphs(),
+                  .open_captures = open_.size(),
+                  .contexts_destroyed = contexts_destroyed_,
                   .errors = errors_};
   for (const Finding& finding : watch_.findings()) {
     const Allocation& gone = *finding.allocation;

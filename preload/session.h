@@ -29,6 +29,8 @@ struct Account {
     AllocationPtr owner;  // who was given the address since; null: nobody
   };
   std::vector<Entry> findings, remapped;  // `remapped`: allowed by the settings
+  std::uint64_t open_captures = 0;        // at the end of the process
+  std::uint64_t contexts_destroyed = 0;   // and with each what was known before
   std::vector<std::string> errors;        // what this library could not do
 };
 
@@ -95,7 +97,7 @@ class Session {
 
   std::mutex mutex_;  // guards what follows
   Tick now_ = 0;
-  std::uint64_t allocations_ = 0, captures_ = 0;
+  std::uint64_t allocations_ = 0, captures_ = 0, contexts_destroyed_ = 0;
   std::map<std::string, std::uint64_t> by_call_;
   History memory_, blocks_;
   Watch watch_;

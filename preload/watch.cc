@@ -30,14 +30,14 @@ Verdict JudgePlace(const CaptureTimes& capture, const History::Place& place) {
 
 const char* FaultText(Fault fault) {
   switch (fault) {
-    case Fault::kFreedBeforeCapture: return "freed before the capture";
-    case Fault::kFreedDuringCapture: return "freed during the capture";
-    case Fault::kFreedAfterCapture: return "freed after the capture";
-    case Fault::kFreedBeforeInstantiate: return "freed before the graph was instantiated";
-    case Fault::kFreedWhileAlive: return "freed after the capture, while the graph lives";
-    case Fault::kReplaced: return "freed after the capture, and its address given away";
+    case Fault::kFreedBeforeCapture: return "before the capture";
+    case Fault::kFreedDuringCapture: return "during the capture";
+    case Fault::kFreedAfterCapture: return "after the capture";
+    case Fault::kFreedBeforeInstantiate: return "before the graph was instantiated";
+    case Fault::kFreedWhileAlive: return "after the capture, while the graph lives";
+    case Fault::kReplaced: return "after the capture, and its address given away";
   }
-  return "gone";
+  return "at an unknown time";
 }
 
 void Watch::Instantiated(GraphFacts facts, const std::vector<Seen>& seen) {

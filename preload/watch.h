@@ -36,7 +36,7 @@ enum class Fault {
   kFreedWhileAlive,         // while the executable graph could be launched
   kReplaced,                // recorded when the allocation was there; its address has a new owner
 };
-// "freed before the capture"
+// Of a free: "before the capture"
 const char* FaultText(Fault fault);
 
 // One graph, one allocation: the first words that point into it, and how many there are.
