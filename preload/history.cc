@@ -117,7 +117,10 @@ History::Place History::At(DeviceAddress address) const {
   const AllocationPtr& last = std::prev(after)->second;
   if (last->range.Contains(address)) place.live = last;
   // The end of a buffer, as loops over [begin, end) hold it; unless it is where a freed one began.
-  if (last->range.end() == address && place.freed == nullptr) place.live = last;
+  if (last->range.end() == address) {
+    place.ending = last;
+    if (place.freed == nullptr) place.live = last;
+  }
   return place;
 }
 

@@ -40,8 +40,9 @@ using AllocationPtr = std::shared_ptr<Allocation>;
 class History {
  public:
   struct Place {
-    AllocationPtr live;   // holds the address, or ends there and nobody freed begins there
-    AllocationPtr freed;  // the last that held the address and is gone; may be beneath `live`
+    AllocationPtr live;    // holds the address, or ends there and nobody freed begins there
+    AllocationPtr ending;  // in use, ends there; where `live` is null it may be what was meant
+    AllocationPtr freed;   // the last that held the address and is gone; may be beneath `live`
   };
 
   // Takes it in as `id`, born at `now`. Whatever was recorded as in use there went unseen.

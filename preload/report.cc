@@ -68,6 +68,9 @@ std::string FindingText(const Account::Entry& entry) {
     absl::StrAppend(&text, ", reallocated as ", entry.owner->Label(),
                     entry.owner->died != 0 ? ", freed too" : "");
   }
+  if (finding.ending != nullptr) {
+    absl::StrAppend(&text, ", unless it is meant as the end of ", finding.ending->Label());
+  }
   if (finding.words > 1) {
     absl::StrAppend(&text, " (and ", finding.words - 1, " more word", Plural(finding.words - 1),
                     " of the graph)");

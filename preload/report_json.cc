@@ -89,7 +89,8 @@ std::string ReportJson(const Account& account) {
                      {"remapped", List(account.remapped)},
                      {"open_captures", account.open_captures},
                      {"contexts_destroyed", account.contexts_destroyed},
-                     {"errors", account.errors}};
+                     {"errors", account.errors},
+                     {"text", ReportText(account)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -106,6 +106,8 @@ void Watch::Judge(const GraphFacts& facts, const std::vector<Seen>& seen, Execut
     const Verdict verdict = JudgePlace(facts.capture, one.place);
     if (verdict.fault.has_value()) {
       Find(facts, *verdict.fault, verdict.allocation, one.reference);
+      Finding& finding = findings_[found_.at({facts.number, verdict.allocation.get()})];
+      if (finding.words == 1) finding.ending = one.place.ending;
       continue;
     }
     Held& held = executable->holds[verdict.allocation];

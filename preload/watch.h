@@ -45,6 +45,7 @@ struct Finding {
   CaptureTimes capture;
   Fault fault = Fault::kFreedWhileAlive;
   AllocationPtr allocation;
+  AllocationPtr ending;  // in use, and ends where the first word points
   std::vector<Reference> references;
   std::uint64_t words = 0;
 };

@@ -15,6 +15,7 @@ CASES = {
     "freed_input": ("freed", ["graph 1: node 0 (kernel scale): parameter 1 + 0", "#1 cuMemAlloc 4.0 MiB",
                               "freed by cuMemFree after the capture, while the graph lives"]),
     "freed_before_capture": ("freed", ["#1 cuMemAlloc", "before the capture"]),
+    "freed_or_end": ("freed", ["#2 cuMemAlloc", "before the capture", "unless it is meant as the end of #1"]),
     "freed_before_instantiate": ("freed", ["#1 cuMemAlloc", "cuMemFree after the capture"]),
     "reused": ("freed", ["#1 cuMemAlloc", "reallocated as #3 cuMemAlloc"]),
     "reused_before_instantiate": ("freed", ["its address given away", "reallocated as #3"]),

@@ -58,7 +58,7 @@ void Clean(Program& p) {
   const CUgraphExec exec = p.Record([&] {
     p.driver.MemsetD8Async(out, 0, 4 * kMiB, p.stream);
     p.Launch(out, in);
-    p.Launch(out + 4 * kMiB, in + 64);  // the end of a buffer, and inside one
+    p.Launch(in + 4 * kMiB, in + 64);  // the end of a buffer, and inside one
   });
   const CUdeviceptr other = p.Alloc(2);  // where `old` was
   p.Launch(other, in);
@@ -75,6 +75,13 @@ void FreedInput(Program& p) {
 
 void FreedBeforeCapture(Program& p) {
   const CUdeviceptr in = p.Alloc(4), out = p.Alloc(4);
+  p.driver.MemFree(in);
+  p.Record([&] { p.Launch(out, in); });
+}
+
+// The end of a buffer in use, and the begin of a freed one: told, with the doubt.
+void FreedOrEnd(Program& p) {
+  const CUdeviceptr out = p.Alloc(4), in = p.Alloc(4);
   p.driver.MemFree(in);
   p.Record([&] { p.Launch(out, in); });
 }
@@ -284,6 +291,7 @@ void Blocks(Program& p) {
 
 // 0 if the driver's launch is handed out as it is.
 void LaunchIsBare(Program& p) {
+  p.Alloc(1);
   Dl_info info = {};
   dladdr(reinterpret_cast<void*>(p.driver.GraphLaunch), &info);
   if (std::strstr(info.dli_fname, "libcuda.so") == nullptr) std::exit(4);
@@ -293,6 +301,7 @@ const std::map<std::string, Case> kCases = {
     {"clean", Clean},
     {"freed_input", FreedInput},
     {"freed_before_capture", FreedBeforeCapture},
+    {"freed_or_end", FreedOrEnd},
     {"freed_before_instantiate", FreedBeforeInstantiate},
     {"reused", Reused},
     {"reused_before_instantiate", ReusedBeforeInstantiate},
