@@ -57,6 +57,8 @@ enum class Flavour { kAny, kLegacy, kPerThread };
   X(cuMemUnmap, cuMemUnmap, 10020, kAny, OnUnmap, (Word address, std::size_t bytes),               \
     (address, bytes))                                                                              \
   X(cuCtxDestroy_v2, cuCtxDestroy, 4000, kAny, OnContextDestroy, (Word context), (context))        \
+  X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, 7000, kAny, OnContextReset, (int device),    \
+    (device))                                                                                      \
   X(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, 11000, kAny, OnContextReset,              \
     (int device), (device))                                                                        \
   X(cuStreamBeginCapture_v2, cuStreamBeginCapture, 10010, kLegacy, OnBeginCapture,                 \
