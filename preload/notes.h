@@ -24,4 +24,4 @@ uint64_t holdfast_preload_findings(void);
 }
 #endif
 
-#endif // HOLDFAST_PRELOAD_NOTES_H_
+#endif  // HOLDFAST_PRELOAD_NOTES_H_

@@ -9,19 +9,38 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define HOLDFAST_TEST_CALLS(X)                                                                     \
-  X(MemAlloc, 3020)                                                                                \
-  X(MemFree, 3020) X(MemAllocManaged, 6000) X(MemHostAlloc, 2020) X(MemFreeHost, 2000)             \
-      X(MemAllocAsync, 11020) X(MemAllocFromPoolAsync, 11020) X(MemFreeAsync, 11020)               \
-          X(MemPoolCreate, 11020) X(MemPoolDestroy, 11020) X(MemAddressReserve, 10020)             \
-              X(MemCreate, 10020) X(MemMap, 10020) X(MemUnmap, 10020) X(ModuleGetFunction, 2000)   \
-                  X(StreamCreate, 2000) X(StreamBeginCapture, 10010) X(StreamEndCapture, 10000)    \
-                      X(LaunchKernel, 4000) X(MemsetD8Async, 3020) X(MemcpyHtoDAsync, 3020) X(     \
-                          GraphCreate, 10000) X(GraphAddKernelNode, 12000)                         \
-                          X(GraphInstantiateWithFlags, 11040) X(GraphInstantiateWithParams, 12000) \
-                              X(GraphExecUpdate, 12000) X(GraphExecKernelNodeSetParams, 12000)     \
-                                  X(GraphExecDestroy, 10000) X(GraphDestroy, 10000)                \
-                                      X(GraphLaunch, 10000) X(DevicePrimaryCtxReset, 11000)
+#define HOLDFAST_TEST_CALLS(X)           \
+  X(MemAlloc, 3020)                      \
+  X(MemFree, 3020)                       \
+  X(MemAllocManaged, 6000)               \
+  X(MemHostAlloc, 2020)                  \
+  X(MemFreeHost, 2000)                   \
+  X(MemAllocAsync, 11020)                \
+  X(MemAllocFromPoolAsync, 11020)        \
+  X(MemFreeAsync, 11020)                 \
+  X(MemPoolCreate, 11020)                \
+  X(MemPoolDestroy, 11020)               \
+  X(MemAddressReserve, 10020)            \
+  X(MemCreate, 10020)                    \
+  X(MemMap, 10020)                       \
+  X(MemUnmap, 10020)                     \
+  X(ModuleGetFunction, 2000)             \
+  X(StreamCreate, 2000)                  \
+  X(StreamBeginCapture, 10010)           \
+  X(StreamEndCapture, 10000)             \
+  X(LaunchKernel, 4000)                  \
+  X(MemsetD8Async, 3020)                 \
+  X(MemcpyHtoDAsync, 3020)               \
+  X(GraphCreate, 10000)                  \
+  X(GraphAddKernelNode, 12000)           \
+  X(GraphInstantiateWithFlags, 11040)    \
+  X(GraphInstantiateWithParams, 12000)   \
+  X(GraphExecUpdate, 12000)              \
+  X(GraphExecKernelNodeSetParams, 12000) \
+  X(GraphExecDestroy, 10000)             \
+  X(GraphDestroy, 10000)                 \
+  X(GraphLaunch, 10000)                  \
+  X(DevicePrimaryCtxReset, 11000)
 
 struct Driver {
 #define HOLDFAST_TEST_MEMBER(name, version) decltype(&cu##name) name = nullptr;
