@@ -73,8 +73,6 @@ struct ArenaGroup {
   // Changes whenever a seal stops proving that contents are as they were: unsealed, or somebody
   // else may write. A backup taken at another count has to be compared again.
   std::uint64_t writable_epoch = 0;
-  // Counts the physical generations: changes with every wake. Exports carry it.
-  std::uint64_t backing_generation = 1;
   bool asleep = false;
   std::vector<ArenaChunk> chunks;  // in address order, covering [0, committed_bytes)
 

@@ -6,10 +6,10 @@
 #include <queue>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "device/cuda/node_reader.h"
 
@@ -89,8 +89,10 @@ class Flattener {
     HOLDFAST_ASSIGN_OR_RETURN(const DriverEdges edges, GetEdges(driver, graph));
 
     std::vector<Place> places(nodes.size());
-    std::unordered_map<CUgraphNode, std::size_t> index;
+    absl::flat_hash_map<CUgraphNode, std::size_t> index;
     index.reserve(nodes.size());
+    nodes_.reserve(nodes_.size() + nodes.size());
+    edges_.reserve(edges_.size() + edges.from.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       HOLDFAST_ASSIGN_OR_RETURN(places[i], AppendNode(nodes[i], i, scope));
       index[nodes[i]] = i;

@@ -25,10 +25,9 @@ NodeView Plain(NodeKind kind) {
   return view;
 }
 
-std::vector<std::byte> CopyBytes(const void* from, std::size_t bytes) {
-  std::vector<std::byte> copy(bytes);
-  if (bytes != 0) std::memcpy(copy.data(), from, bytes);
-  return copy;
+ParameterView CopyParameter(std::uint32_t offset, const void* from, std::size_t bytes) {
+  const std::byte* const first = static_cast<const std::byte*>(from);
+  return {.offset = offset, .bytes = {first, first + bytes}};
 }
 
 // The parameter buffer that a launch through `extra` carries: a list of (key, value) pairs, ended
@@ -59,18 +58,19 @@ std::optional<ParameterBuffer> FindBuffer(void* const* extra) {
 // one parameter: no word may be missed because of how it was cut.
 std::vector<ParameterView> CutBuffer(const ParameterBuffer& buffer, const FunctionLayout& layout) {
   std::vector<ParameterView> parameters;
+  parameters.reserve(layout.parameters.size());
   std::size_t covered = 0;
   for (const FunctionLayout::Parameter& parameter : layout.parameters) {
     const std::size_t end = std::size_t{parameter.offset} + parameter.bytes;
     // Padding between parameters is below 8 bytes unless a type is over-aligned; then do not guess.
     if (end > buffer.bytes || parameter.offset < covered || parameter.offset - covered >= 8) {
-      return {{0, CopyBytes(buffer.data, buffer.bytes)}};
+      return {CopyParameter(0, buffer.data, buffer.bytes)};
     }
     parameters.push_back(
-        {parameter.offset, CopyBytes(buffer.data + parameter.offset, parameter.bytes)});
+        CopyParameter(parameter.offset, buffer.data + parameter.offset, parameter.bytes));
     covered = end;
   }
-  if (buffer.bytes - covered >= 8) return {{0, CopyBytes(buffer.data, buffer.bytes)}};
+  if (buffer.bytes - covered >= 8) return {CopyParameter(0, buffer.data, buffer.bytes)};
   return parameters;
 }
 
@@ -113,10 +113,11 @@ absl::StatusOr<NodeView> ReadKernel(const CudaContext& context, FunctionLayouts&
   if (params.kernelParams == nullptr && !function.parameters.empty()) {
     return UnreadableNode(function.name, "the driver shows no parameters");
   }
+  view.parameters.reserve(function.parameters.size());
   for (std::size_t i = 0; i < function.parameters.size(); ++i) {
     const FunctionLayout::Parameter& parameter = function.parameters[i];
     view.parameters.push_back(
-        {parameter.offset, CopyBytes(params.kernelParams[i], parameter.bytes)});
+        CopyParameter(parameter.offset, params.kernelParams[i], parameter.bytes));
   }
   return view;
 }
