@@ -27,6 +27,7 @@ struct Command {
 
 // Each adds its subcommand to `parent`, which outlives the command.
 Command AddAuditCommand(CLI::App& parent);
+Command AddAuditRunCommand(CLI::App& parent);
 Command AddBenchCommand(CLI::App& parent);
 Command AddCheckCommand(CLI::App& parent);
 Command AddFailuresCommand(CLI::App& parent);

@@ -1,7 +1,7 @@
 """Verifies that layers include only what lies below them, and that only device/ sees the driver and the OS.
 
 device <- allocator <- {graphs, attention} <- runtime <- testing <- tools; python beside testing; examples use what
-users may use.
+users may use; preload, which audits foreign programs, hangs from graphs and nobody uses it.
 """
 import re
 
@@ -17,6 +17,7 @@ BELOW = {
 BELOW["python"] = set(BELOW)
 BELOW["testing"] = set(BELOW) - {"python"}
 BELOW["tools"] = BELOW["examples"] = set(BELOW)
+BELOW["preload"] = {"device", "allocator", "graphs"}
 LAYERS = set(BELOW)
 
 # Headers of the kit that need no library: tests of the layers below may use them.
@@ -103,6 +104,9 @@ FAULTS = [
     ({"examples/b.cc": "#include <cudaTypedefs.h>\n"}, "only device/ may include cudaTypedefs.h"),
     ({"graphs/b.cc": "#include \"../allocator/a.h\"\n"}, "is not a path from the root"),
     ({"graphs/b.cc": "#include \"a.h\"\n"}, "is not a path from the root"),
+    ({"preload/b.cc": "#include \"runtime/a.h\"\n"}, "preload/ must not include runtime/a.h"),
+    ({"preload/b.cc": "#include <cuda.h>\n"}, "only device/ may include cuda.h"),
+    ({"tools/b.cc": "#include \"preload/a.h\"\n"}, "tools/ must not include preload/a.h"),
     ({"graphs/CMakeLists.txt": "holdfast_library(graphs SOURCES a.cc DEPENDS holdfast::attention)\n"},
      "graphs/CMakeLists.txt:1: graphs/ must not link attention"),
 ]
