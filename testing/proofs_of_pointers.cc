@@ -15,7 +15,7 @@ namespace {
 bool Redirect(GraphView& view, const AuditReport& audit, DeviceAddress to) {
   for (const PointerFinding& pointer : audit.pointers) {
     if (pointer.place != WordPlace::kParameter || pointer.kind != PointerClass::kSpan) continue;
-    std::vector<std::byte>& bytes = view.nodes[pointer.node].parameters[pointer.index].bytes;
+    ParameterView::Bytes& bytes = view.nodes[pointer.node].parameters[pointer.index].bytes;
     if (pointer.byte + sizeof(to.value) > bytes.size()) continue;
     std::memcpy(bytes.data() + pointer.byte, &to.value, sizeof(to.value));
     return true;

@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/allocator/residency_rig.h"
-#include "tests/device/gate.h"
+#include "testing/gate.h"
 
 namespace holdfast {
 namespace {
