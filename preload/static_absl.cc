@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <thread>
 
 #include "absl/base/internal/sysinfo.h"
@@ -57,6 +58,9 @@ alignas(16) ABSL_CONST_INIT const ctrl_t kEmptyGroup[16] = {
     ctrl_t::kEmpty,    ctrl_t::kEmpty, ctrl_t::kEmpty, ctrl_t::kEmpty,
     ctrl_t::kEmpty,    ctrl_t::kEmpty, ctrl_t::kEmpty, ctrl_t::kEmpty,
     ctrl_t::kEmpty,    ctrl_t::kEmpty, ctrl_t::kEmpty, ctrl_t::kEmpty};
+
+// More entries than the address space holds. Thrown, so that the session swallows it.
+void HashTableSizeOverflow() { throw std::bad_alloc(); }
 
 bool ShouldInsertBackwards(std::size_t, const ctrl_t*) { return false; }
 
