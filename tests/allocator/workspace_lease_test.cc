@@ -1,7 +1,10 @@
 // Verifies leases: one user of a slot at a time, kept views, early and double release, poison.
+#include <atomic>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "tests/allocator/workspace_rig.h"
@@ -174,6 +177,52 @@ TEST_F(WorkspaceLeaseTest, InsideAStepARequestIsPartOfThePlan) {
                 IsErrorKind(ErrorKind::kPlanMismatch));
     ASSERT_OK_AND_ASSIGN(const WorkspaceLease eager, Take("eager", 16));
     EXPECT_THAT(workspace_->AcquireIn(other, {}, "mla", {{"q", 4}}), IsErrorKind(ErrorKind::kBusy));
+  }
+}
+
+// Every lane's thread has its own slot; transitions meanwhile refuse calls, and lose none.
+TEST_F(WorkspaceLeaseTest, LanesLeaseTheirSlotsBesideEachOtherAndBesideTransitions) {
+  OpenWith(true);
+  ASSERT_OK(workspace_->Reserve("all", {{"x", 4096}}));
+  ASSERT_OK(workspace_->Lock());
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Residency> residency, Residency::Create(*arena_));
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (const WorkspaceSlot slot : workspace_->slots()) {
+    ASSERT_OK_AND_ASSIGN(streams.emplace_back(), device_->CreateStream(SlotName(slot)));
+    arena_->gate().RegisterStream(streams.back().get());
+  }
+  std::atomic<int> served{0}, wrong{0};
+  std::vector<std::thread> lanes;
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    lanes.emplace_back([&, i] {
+      const WorkspaceSlot slot = workspace_->slots()[i];
+      for (int done = 0; done < 20;) {
+        absl::StatusOr<WorkspaceLease> lease =
+            workspace_->Acquire(slot, *streams[i], SlotName(slot), {{"x", 4096}});
+        if (!lease.ok()) {
+          const bool expected = IsErrorKind(lease.status(), ErrorKind::kAsleep) ||
+                                IsErrorKind(lease.status(), ErrorKind::kBusy);
+          if (!expected) ++wrong;
+          std::this_thread::yield();
+          continue;
+        }
+        if (!device_->Fill(*streams[i], lease->address(0), 1, 4096).ok()) ++wrong;
+        if (!lease->Release().ok()) ++wrong;
+        ++done;
+        ++served;
+      }
+    });
+  }
+  for (int cycle = 0; cycle < 5; ++cycle) {
+    EXPECT_OK(residency->Sleep({"workspace"}, Soon()));
+    EXPECT_OK(residency->Wake({"workspace"}));
+  }
+  for (std::thread& lane : lanes) lane.join();
+  EXPECT_EQ(served.load(), 80);
+  EXPECT_EQ(wrong.load(), 0);
+  for (const std::unique_ptr<Stream>& stream : streams) {
+    EXPECT_OK(device_->Synchronize(*stream));
+    arena_->gate().UnregisterStream(stream.get());
   }
 }
 

@@ -36,7 +36,9 @@ class DeclaredWorkspaceTest : public WorkspaceTest {
   }
   AttentionDeclaration DeclareFor(std::int64_t heads,
                                   const std::string& backend = "flashmla_sparse") {
-    absl::StatusOr<AttentionDeclaration> d = Declare(backend, Config(heads));
+    AttentionConfig config = Config(heads);
+    config.quantized = backend != "mla_dense";  // which offers no fp8 cache
+    absl::StatusOr<AttentionDeclaration> d = Declare(backend, config);
     EXPECT_OK(d);
     return d.ok() ? *d : AttentionDeclaration{};
   }
