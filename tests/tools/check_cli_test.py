@@ -78,7 +78,7 @@ def check_reports(test, what, done, json_file, junit_file, skipped):
 
 def good_plugin(test):
     files = test.folder / "good.json", test.folder / "good.xml"
-    done = test.plugin("good", "--json", files[0], "--junit", files[1])
+    done = test.plugin("good", "--failures", "6", "--cycles", "1", "--json", files[0], "--junit", files[1])
     check_reports(test, "good plug-in", done, *files, skipped=SKIPPED_BY_PLUGIN)
 
 
@@ -86,7 +86,8 @@ def model(test):
     files = test.folder / "model.json", test.folder / "model.xml"
     start = time.monotonic()
     few = ["--proofs", "kept-bytes,pointers", "--controls", "flipped-bit,stale-pointer"] if test.args.reduced else []
-    done = test.run("--model", test.args.model, "--json", files[0], "--junit", files[1], *few)
+    done = test.run("--model", test.args.model, "--failures", "8", "--json", files[0], "--junit",
+                    files[1], *few)
     print(f"model: {time.monotonic() - start:.1f} s")
     if few:
         test.expect("model: passes", done.returncode == 0 and "PASS" in done.stdout.splitlines(), done)
