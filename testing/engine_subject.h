@@ -15,12 +15,12 @@ namespace holdfast::testing {
 struct EngineSubjectOptions {
   std::string model;           // a folder
   std::string dtype = "auto";  // auto (bf16 on a GPU, else f32), f32, bf16
-  // Small, so that making one for each negative control takes little: a few buckets of each phase.
-  EngineOptions engine = {.max_batch = 4,
-                          .max_prefill_tokens = 32,
-                          .max_sequence = 64,
-                          .decode_buckets = {1, 4},
-                          .prefill_buckets = {16, 32},
+  // Small, so that making one for each negative control takes little: two buckets of each phase.
+  EngineOptions engine = {.max_batch = 2,
+                          .max_prefill_tokens = 16,
+                          .max_sequence = 32,
+                          .decode_buckets = {1, 2},
+                          .prefill_buckets = {8, 16},
                           .chunk_bytes = 4 * kMiB,
                           .residency = {},
                           .on_stage = {}};

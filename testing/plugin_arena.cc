@@ -57,7 +57,7 @@ absl::Status PluginSubject::ReserveSpans() {
   for (std::size_t i = 0; i < plugin_->spans().size(); ++i) {
     const PluginSpan& declared = plugin_->spans()[i];
     SpanSpec spec = declared.spec;
-    SpanSpec guard{.name = "guard behind " + spec.name,
+    SpanSpec guard{.name = spec.name + " (guard)",
                    .tag = spec.tag,
                    .role = spec.role,
                    .bytes = kGuardBytes,

@@ -78,7 +78,7 @@ def check_reports(test, what, done, json_file, junit_file, skipped):
 
 def good_plugin(test):
     files = test.folder / "good.json", test.folder / "good.xml"
-    done = test.plugin("good", "--json", files[0], "--junit", files[1])
+    done = test.plugin("good", "--failures", "6", "--cycles", "1", "--json", files[0], "--junit", files[1])
     check_reports(test, "good plug-in", done, *files, skipped=SKIPPED_BY_PLUGIN)
 
 
@@ -86,7 +86,8 @@ def model(test):
     files = test.folder / "model.json", test.folder / "model.xml"
     start = time.monotonic()
     few = ["--proofs", "kept-bytes,pointers", "--controls", "flipped-bit,stale-pointer"] if test.args.reduced else []
-    done = test.run("--model", test.args.model, "--json", files[0], "--junit", files[1], *few)
+    done = test.run("--model", test.args.model, "--failures", "8", "--json", files[0], "--junit",
+                    files[1], *few)
     print(f"model: {time.monotonic() - start:.1f} s")
     if few:
         test.expect("model: passes", done.returncode == 0 and "PASS" in done.stdout.splitlines(), done)
@@ -98,15 +99,19 @@ def crashing_plugins(test):
     test.bad_input("crash-loading", test.plugin("crash-loading"), "signal 11 (SIGSEGV)")
     test.fails("crash-creating", test.plugin("crash-creating"), "making the subject: crashed with signal 11")
     test.fails("exits", test.plugin("exits"), "making the subject: ended with status 0, too early")
-    few = "--proofs", "kept-bytes,pointers", "--no-controls", "--no-scribble"
-    test.fails("crash-refilling", test.plugin("crash-refilling", *few), "crashed with signal 11 (SIGSEGV)",
-               others=["pointers"])
+    few = "--proofs", "kept-bytes,pointers,outputs", "--controls", "flipped-bit"
+    done = test.plugin("crash-on-pads", *few)
+    test.fails("crash-on-pads", done, "outputs         crashed with signal 11 (SIGSEGV)", others=["kept-bytes", "pointers"])
 
 
 def hanging_plugins(test):
     test.fails("hang-creating", test.plugin("hang-creating", "--deadline", "1.5"), "hangs: nothing for 1.5 s")
-    few = "--proofs", "kept-bytes,pointers", "--no-controls", "--no-scribble", "--deadline", "1.5"
-    test.fails("hang-refilling", test.plugin("hang-refilling", *few), "hangs: nothing for 1.5 s", others=["pointers"])
+    few = "--proofs", "pointers,outputs", "--no-controls", "--deadline", "1.5"
+    junit = test.folder / "hangs.xml"
+    test.fails("hang-on-pads", test.plugin("hang-on-pads", *few, "--junit", junit),
+               "outputs         hangs: nothing for 1.5 s", others=["pointers"])
+    failed = {c.get("name") for c in xml.parse(junit).iter("testcase") if c.find("failure") is not None}
+    test.expect("hang-on-pads in JUnit", failed == {"outputs", "battery"})
 
 
 def lying_plugins(test):
@@ -144,9 +149,10 @@ def wrong_flags(test):
     for flags, text in [(["--proofs", "keptbytes"], "keptbytes"), (["--controls", "flip"], "flip"),
                         (["--cycles", "0"], "--cycles"), (["--failures", "-1"], "--failures"),
                         (["--deadline", "0"], "--deadline"), (["--deadline", "nan"], "--deadline"),
-                        (["--no-such-flag"], "--no-such-flag"), (["--device", "tpu"], "tpu"),
-                        (["--device", "cuda:99"], "cuda:99")]:
+                        (["--no-such-flag"], "--no-such-flag")]:
         test.bad_input(" ".join(flags), test.run("--plugin", plugin, *flags), text)
+    for device in "tpu", "cuda:99":
+        test.bad_input(device, test.run("--plugin", plugin, device=device), device)
     done = test.plugin("good", "--proofs", "addresses", "--no-controls", "--json", test.folder / "none" / "a.json")
     test.bad_input("no folder for the report", done, "a.json")
 

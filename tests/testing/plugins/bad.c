@@ -5,11 +5,11 @@
 
 #include "testing/holdfast_plugin.h"
 
-#define CRASH_LOADING 1   /* dies before its table was read */
-#define CRASH_CREATING 2  /* dies while the subject is made */
-#define CRASH_REFILLING 3 /* dies in a wake */
+#define CRASH_LOADING 1  /* dies before its table was read */
+#define CRASH_CREATING 2 /* dies while the subject is made */
+#define CRASH_ON_PADS 3  /* dies in the one proof that poisons pads */
 #define HANG_CREATING 4
-#define HANG_REFILLING 5
+#define HANG_ON_PADS 5
 #define LIE_SMALL 6  /* its kernel writes behind a span's declared end */
 #define LIE_OUTPUT 7 /* an output lies outside its span */
 #define LIE_HUGE 8   /* more than the device has */
@@ -49,13 +49,18 @@ static const holdfast_plugin_span spans[] = {
      .tag = "tables",
      .role = HOLDFAST_PLUGIN_IMMUTABLE,
      .wake = HOLDFAST_PLUGIN_REFILL,
-     .bytes = SPAN_BYTES}};
+     .bytes = SPAN_BYTES},
+    {.name = "input",
+     .tag = "state",
+     .role = HOLDFAST_PLUGIN_SCRATCH,
+     .bytes = 64,
+     .flags = HOLDFAST_PLUGIN_INPUT}};
 static const holdfast_plugin_step steps[] = {{.name = "only", .size = 1}};
 static const holdfast_plugin_output outputs[] = {
     {.name = "out", .offset = BAD == LIE_OUTPUT ? 8 : 0, .bytes = SPAN_BYTES}};
 
 static void crash(void) {
-  volatile int* const nowhere = NULL;
+  static int* volatile nowhere = NULL; /* the compiler cannot know */
   *nowhere = 1;
 }
 static void hang(void) {
@@ -72,14 +77,10 @@ static int32_t create(void** self) {
 
 static int32_t contents(void* self, const holdfast_plugin_request* request, void* buffer) {
   (void)self;
-  static int asked_for_table = 0;
   uint32_t* const to = buffer;
   for (uint64_t i = 0; i < request->bytes / 4; ++i) to[i] = (uint32_t)i * 2654435761u;
-  if (request->span != 1) return 0;
-  /* The first time is at the start; later ones are in a wake. */
-  if (asked_for_table++ == 0) return 0;
-  if (BAD == CRASH_REFILLING) crash();
-  if (BAD == HANG_REFILLING) hang();
+  if (BAD == CRASH_ON_PADS && request->poison_pads) crash();
+  if (BAD == HANG_ON_PADS && request->poison_pads) hang();
   return 0;
 }
 
@@ -114,7 +115,7 @@ const holdfast_plugin* holdfast_plugin_v1(void) {
       .spans = spans,
       .steps = steps,
       .outputs = outputs,
-      .span_count = 2,
+      .span_count = 3,
       .step_count = 1,
       .output_count = 1,
       .create = create,
