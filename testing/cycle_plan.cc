@@ -10,7 +10,7 @@ namespace {
 
 // Failures are planted among the first calls of a transition: later ones exist for large arenas
 // alone.
-constexpr std::uint64_t kMostCalls = 40;
+constexpr std::uint64_t kMostCalls = 16;
 
 }  // namespace
 

@@ -48,7 +48,11 @@ Examination::Examination(Subject& subject, const BatteryOptions& options, Fault 
   for (auto group = start_.kept.begin(); group != start_.kept.end();) {
     group = IsImmutable(group->first) ? std::next(group) : start_.kept.erase(group);
   }
-  subject_.residency().PlantFaults({.swap_chunks = planted(Fault::kSwappedChunks),
+  PlantInTransitions(/*swap=*/false);
+}
+
+void Examination::PlantInTransitions(bool swap) {
+  subject_.residency().PlantFaults({.swap_chunks = swap,
                                     .flip_bit = planted(Fault::kFlippedBit),
                                     .skip_refill = planted(Fault::kLostRefresh),
                                     .unmap_early = planted(Fault::kEarlyUnmap),
@@ -140,7 +144,15 @@ bool Examination::Sleep(const std::vector<std::string>& tags, TransitionReport* 
 
 bool Examination::Wake(const std::vector<std::string>& tags, bool refill) {
   const std::string doing = absl::StrCat("wake ", absl::StrJoin(tags, ","));
-  if (!Ok(subject_.Wake(tags), doing)) return false;
+  // Two pieces to exchange are there when all come back, if ever.
+  const std::vector<std::string> all = all_tags();
+  const bool swap = planted(Fault::kSwappedChunks) && tags == all &&
+                    std::all_of(all.begin(), all.end(),
+                                [this](const std::string& tag) { return arena().asleep(tag); });
+  if (swap) PlantInTransitions(swap);
+  const absl::Status woken = subject_.Wake(tags).status();
+  if (swap) PlantInTransitions(/*swap=*/false);
+  if (!Ok(woken, doing)) return false;
   woken_ = true;
   return !refill || Ok(subject_.Refill(), "refill");
 }

@@ -1,7 +1,7 @@
-// One pass of the proofs over one subject: what they share. A proof asks for steps, compares, and
-// puts down what it finds under the proof that it speaks against, which need not be itself: a wake
-// that says "corrupted" is a failure of the kept bytes wherever it turns up, and everybody else is
-// blocked by it. So one fault fails one proof.
+// Private to testing/. One pass of the proofs over one subject: what they share. A proof asks for
+// steps, compares, and puts down what it finds under the proof that it speaks against, which need
+// not be itself: a wake that says "corrupted" is a failure of the kept bytes wherever it turns up,
+// and everybody else is blocked by it. So one fault fails one proof.
 #ifndef HOLDFAST_TESTING_EXAMINATION_H_
 #define HOLDFAST_TESTING_EXAMINATION_H_
 
@@ -69,8 +69,8 @@ class Examination {
 
   // -- Steps: true if they went well; otherwise what went wrong is found
 
-  // Everything is awake and defined, and what nobody may change holds what it held at the start. What
-  // each proof begins with.
+  // Everything is awake and defined, and what nobody may change holds what it held at the start.
+  // What each proof begins with.
   bool Ready();
   bool AllAwake();  // the first half of it
   bool Sleep(const std::vector<std::string>& tags, TransitionReport* report = nullptr);
@@ -95,6 +95,7 @@ class Examination {
   std::vector<std::string> all_tags() { return arena().tags(); }
 
  private:
+  void PlantInTransitions(bool swap);
   // The span whose first byte is other than it should be for the length of a comparison; nullopt
   // where no such fault is planted, or none of these tags has such a span.
   std::optional<SpanId> SpoiltSpan(const std::vector<std::string>& tags);

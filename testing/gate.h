@@ -1,6 +1,6 @@
 // Holds a stream at a point until the test lets it go; works on every device. Puts work exactly
 // where a race would need it: scheduled, and not yet running. A header alone, so that tests of
-// every layer may use it.
+// every layer may use it; and not in namespace testing, which would hide GoogleTest's from them.
 //
 //   Gate gate(*device, *stream);      // work enqueued from here on waits
 //   gate.WaitUntilReached();          // the stream stands at the gate
@@ -13,7 +13,7 @@
 
 #include "device/device.h"
 
-namespace holdfast::testing {
+namespace holdfast {
 
 class Gate {
  public:
@@ -62,6 +62,6 @@ class Gate {
   bool open_ = false;
 };
 
-}  // namespace holdfast::testing
+}  // namespace holdfast
 
 #endif  // HOLDFAST_TESTING_GATE_H_

@@ -73,7 +73,7 @@ class Ok {
   using is_gtest_matcher = void;
   template <typename T>
   bool MatchAndExplain(const T& value, std::ostream* why) const {
-    const absl::Status& status = StatusOf(value);
+    const absl::Status& status = matchers::StatusOf(value);
     if (!status.ok() && why != nullptr) *why << "which is " << status;
     return status.ok();
   }
@@ -87,7 +87,7 @@ class Fails {
   Fails(ErrorKind kind, std::string object) : kind_(kind), object_(std::move(object)) {}
   template <typename T>
   bool MatchAndExplain(const T& value, std::ostream* why) const {
-    const absl::Status& status = StatusOf(value);
+    const absl::Status& status = matchers::StatusOf(value);
     if (why != nullptr) *why << "which is " << status;
     return holdfast::IsErrorKind(status, kind_) &&
            (object_.empty() || GetErrorInfo(status)->object == object_);

@@ -4,24 +4,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "testing/examination.h"
+#include "testing/failing_call.h"
 #include "testing/foreign_memory.h"
 
 namespace holdfast::testing {
 namespace {
 
 constexpr int kStepsACycle = 12;
-constexpr std::uint64_t kControlFailures = 4;  // tried of each transition
+constexpr std::uint64_t kControlFailures = 2;  // tried of each transition
 constexpr std::chrono::seconds kSleepDeadline{60};
-
-// `most` of [1, count], spread evenly, first and last among them; all if `most` is 0.
-std::vector<std::uint64_t> Places(std::uint64_t count, std::uint64_t most) {
-  std::vector<std::uint64_t> places;
-  if (most == 0 || most >= count) most = count;
-  for (std::uint64_t i = 0; i < most; ++i) {
-    places.push_back(most == 1 ? 1 : 1 + i * (count - 1) / (most - 1));
-  }
-  return places;
-}
 
 // One transition of all tags, made to fail at each of its calls in turn.
 class FailingTransition {
@@ -33,7 +24,7 @@ class FailingTransition {
     if (!calls.has_value()) return;
     const std::uint64_t most =
         x_.is_control() ? kControlFailures : static_cast<std::uint64_t>(x_.options().most_failures);
-    for (const std::uint64_t k : Places(*calls, most)) {
+    for (const std::uint64_t k : SpreadOver(*calls, most)) {
       if (!Try(k)) return;
     }
   }
@@ -52,13 +43,9 @@ class FailingTransition {
 
   std::optional<std::uint64_t> CountCalls() {
     if (!Start()) return std::nullopt;
-    CallTable& calls = x_.device().calls();
-    calls.FailAt(UINT64_MAX);
-    const absl::Status status = Transit();
-    const std::uint64_t counted = calls.counted();
-    calls.Disarm();
-    if (!x_.Ok(status, name())) return std::nullopt;
-    return counted;
+    const FailingCall whole = WithFailureAt(x_.device(), kNoFailure, [this] { return Transit(); });
+    if (!x_.Ok(whole.status, name())) return std::nullopt;
+    return whole.counted;
   }
 
   bool Try(std::uint64_t k) {
@@ -68,16 +55,13 @@ class FailingTransition {
     if (!x_.Ok(awake, what) || !Start()) return false;
     const absl::StatusOr<Picture> before = x_.Look(/*contents=*/sleeps_);
     if (!x_.Ok(before, what)) return false;
-    CallTable& calls = x_.device().calls();
-    calls.FailAt(k);
-    const absl::Status status = Transit();
-    const bool fired = calls.Disarm();
-    if (!status.ok()) {
-      if (!fired) return x_.Ok(status, what);
+    const FailingCall failed = WithFailureAt(x_.device(), k, [this] { return Transit(); });
+    if (!failed.status.ok()) {
+      if (!failed.fired) return x_.Ok(failed.status, what);
       if (!LeftAsBefore(*before, what)) return false;
       if (!x_.Ok(Transit(), what + ", the retry")) return false;
-    } else if (fired) {
-      x_.Count("unheard");
+    } else if (failed.fired) {
+      x_.Count("of them unheard");
     }
     x_.Count("failures");
     return AllBack(*awake, what);

@@ -13,24 +13,26 @@ namespace {
 constexpr std::uint64_t kGpuSlack = 64 * kMiB;
 
 // Somebody who has all of the device that was free, and takes what is freed. On a GPU another
-// process; the host device's memory belongs to one device object, so there it is this one.
+// process (not in controls: filling it takes seconds); the host device's memory belongs to one
+// device object, so there it is this one.
 class Taker {
  public:
   explicit Taker(Examination& x) : x_(x), crowd_(x.device()), taken_(x.device()) {}
 
   bool FillTheRest() {
+    const bool is_cuda = x_.device().info().is_cuda;
     absl::Status status;
-    if (x_.device().info().is_cuda && x_.options().scribble) {
+    if (is_cuda && x_.options().scribble && !x_.is_control()) {
       absl::StatusOr<std::unique_ptr<Neighbour>> started = x_.StartNeighbour();
       if (!x_.Ok(started, "starting the neighbour")) return false;
       neighbour_ = *std::move(started);
       status = neighbour_->FillAllBut(kGpuSlack).status();
     } else {
-      if (x_.device().info().is_cuda) x_.Note("taken by this process");
+      if (is_cuda) x_.Note("taken by this process");
       absl::StatusOr<std::unique_ptr<Stream>> stream = x_.device().CreateStream("taker");
       if (!x_.Ok(stream, "making a stream")) return false;
       stream_ = *std::move(stream);
-      status = crowd_.TakeAllBut(x_.device().info().is_cuda ? kGpuSlack : 0).status();
+      if (!is_cuda) status = crowd_.TakeAllBut(0).status();
     }
     return x_.Ok(status, "filling the device");
   }
@@ -124,7 +126,7 @@ void ProveLedger(Examination& x) {
     return x.Skip(std::string(report.status().message()));
   }
   if (!AddsUp(x, "awake")) return;
-  if (report->process_bytes == 0) x.Note("the driver gives no figure: spans only were added up");
+  if (report->process_bytes == 0) x.Skip("the driver gives no figure to add up to");
   std::vector<std::string> woken;
   for (const std::string& tag : x.all_tags()) {
     if (!x.Sleep({tag}) || !AddsUp(x, tag + " asleep")) return;

@@ -1,10 +1,9 @@
 // Outputs: the same bits before sleep and after wake, eager and replayed, whatever pads and scratch
 // held.
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "testing/examination.h"
 #include "testing/golden_file.h"
+#include "testing/poison.h"
 
 namespace holdfast::testing {
 namespace {
@@ -22,22 +21,6 @@ bool SameOutputs(Examination& x, const RunRequest& request, const std::string& w
   if (!x.Run(request, &now)) return false;
   x.Count("runs");
   return x.Same(Proof::kOutputs, FirstDifference(x.golden(), now), when);
-}
-
-// Scratch is dead between runs: whatever it holds must not show. NaN in every float type.
-bool PoisonScratch(Examination& x) {
-  for (const SpanInfo& span : x.arena().spans()) {
-    if (span.spec.role != Role::kScratch || span.spec.name.empty()) continue;
-    const std::optional<SpanId> id = x.arena().Find(span.spec.name);
-    if (!id.has_value()) continue;
-    const std::uint64_t bytes = std::min(span.range.bytes, x.arena().committed_bytes(*id));
-    if (bytes == 0) continue;
-    if (!x.Ok(x.device().Fill(x.subject().lane().stream(), span.range.base, 0xFF, bytes),
-              "poisoning scratch")) {
-      return false;
-    }
-  }
-  return x.Ok(x.subject().lane().Synchronize(), "poisoning scratch");
 }
 
 bool SameAsFile(Examination& x) {
@@ -65,7 +48,9 @@ void ProveOutputs(Examination& x) {
   if (!SameOutputs(x, {.seed = seed}, "replayed again")) return;
   if (!SameOutputs(x, {.seed = seed, .eager = true}, "eager")) return;
   if (!SameOutputs(x, {.seed = seed, .poison_pads = true}, "with poisoned pads")) return;
-  if (!PoisonScratch(x) || !SameOutputs(x, {.seed = seed}, "with poisoned scratch")) return;
+  if (!x.Ok(PoisonScratch(x.subject()), "poisoning scratch") ||
+      !SameOutputs(x, {.seed = seed}, "with poisoned scratch"))
+    return;
   const std::vector<std::string> tags = x.all_tags();
   for (int i = 0; i < x.cycles(); ++i) {
     if (!x.Cycle(tags, [&x] { return x.ScribbleOverFreed(); })) return;

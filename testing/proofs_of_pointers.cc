@@ -3,15 +3,13 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "device/bytes.h"
 #include "graphs/deep_scan.h"
 #include "testing/examination.h"
 #include "testing/foreign_memory.h"
+#include "testing/recapture.h"
 
 namespace holdfast::testing {
 namespace {
-
-constexpr std::uint64_t kShiftsTried = 8;
 
 // The first pointer in a kernel's parameter now leads to `to`. False if there is none.
 bool Redirect(GraphView& view, const AuditReport& audit, DeviceAddress to) {
@@ -79,17 +77,6 @@ bool NoLines(Examination& x, const absl::StatusOr<std::vector<std::string>>& lin
   return false;
 }
 
-// The first multiple of the window's size at which there is room.
-bool ShiftedCapture(Examination& x) {
-  const std::uint64_t step = AlignUp(x.arena().window().bytes, x.device().info().granularity);
-  absl::StatusOr<std::vector<std::string>> lines;
-  for (std::uint64_t i = 1; i <= kShiftsTried; ++i) {
-    lines = x.subject().graphs().ShiftedCapture(x.subject().workspace(), i * step);
-    if (!IsErrorKind(lines.status(), ErrorKind::kAddressTaken)) break;
-  }
-  return NoLines(x, lines, "captured at another base");
-}
-
 bool FollowIntoMemory(Examination& x) {
   const absl::StatusOr<DeepScanReport> report =
       DeepScan(x.device(), x.subject().lane().stream(), &x.arena(), x.subject().externals());
@@ -106,9 +93,8 @@ void ProvePointers(Examination& x) {
   if (!x.Cycle(x.all_tags())) return;
   if (!x.arena().locked()) x.Find("the arena is not locked: spans may still be added");
   if (!AuditAgain(x) || !PagesBehindPointers(x) || !FollowIntoMemory(x)) return;
-  if (!NoLines(x, x.subject().graphs().Recapture(x.subject().workspace()), "captured again"))
-    return;
-  ShiftedCapture(x);
+  if (!NoLines(x, CaptureAgain(x.subject()), "captured again")) return;
+  NoLines(x, CaptureElsewhere(x.subject()), "captured at another base");
 }
 
 }  // namespace holdfast::testing

@@ -69,8 +69,13 @@ std::string WhyNoPlace(Examination& x, Fault fault) {
     case Fault::kDirtyDrop: return has(DeclaresContents) ? "" : "no dropped span declares contents";
     case Fault::kHiddenMemory: {
       const absl::StatusOr<LedgerReport> report = x.subject().Memory();
+      if (IsErrorKind(report.status(), ErrorKind::kUnsupported)) {
+        return std::string(report.status().message());
+      }
       return report.ok() && report->process_bytes == 0 ? "the driver gives no figure" : "";
     }
+    case Fault::kWrongReservation:
+      return x.subject().Paths().empty() ? "the subject declares no paths" : "";
     default: return "";
   }
 }

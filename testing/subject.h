@@ -1,6 +1,6 @@
 // What the kit proves things of: a program with an arena, captured graphs and outputs.
 //
-// An embedder derives from Subject (twenty lines: see toy_subject.h), hands the battery a factory,
+// An embedder derives from Subject (toy_subject.h shows how), hands the battery a factory,
 // and has every proof and every negative control run on its own kernels:
 //
 //   SubjectFactory factory = [](Device& device, const SubjectOptions& options) {

@@ -16,6 +16,7 @@ constexpr std::int32_t kMostRows = 4;
 constexpr std::uint64_t kRowBytes = kToyWidth * sizeof(float);
 constexpr std::uint64_t kHeadBytes = 256;  // before the rows of the input: how many are real
 constexpr std::uint64_t kInputBytes = kHeadBytes + kMostRows * kRowBytes;
+constexpr std::uint64_t kCacheBytes = 64 * kKiB;
 constexpr std::uint64_t kMatrixBytes = kToyWidth * kRowBytes;
 
 // In [-1, 1), a function of seed and place.
@@ -105,7 +106,7 @@ absl::Status ToySubject::ReserveSpans() {
   HOLDFAST_ASSIGN_OR_RETURN(kv_, Reserve({.name = "kv",
                                           .tag = "kv",
                                           .role = Role::kCache,
-                                          .bytes = g + kRowBytes,
+                                          .bytes = kCacheBytes,
                                           .wake_contents = WakeContents::kPoison}));
   const auto scratch = [this](const char* name, std::uint64_t bytes) {
     return Reserve({.name = name, .tag = "workspace", .role = Role::kScratch, .bytes = bytes});

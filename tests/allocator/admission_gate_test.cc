@@ -14,8 +14,6 @@
 namespace holdfast {
 namespace {
 
-using testing::Gate;
-
 using std::chrono::milliseconds;
 
 AdmissionGate::Deadline In(milliseconds time) { return std::chrono::steady_clock::now() + time; }

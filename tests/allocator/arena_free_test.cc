@@ -10,8 +10,6 @@
 namespace holdfast {
 namespace {
 
-using testing::Gate;
-
 class ArenaFreeTest : public testing::Test {
  protected:
   ArenaFreeTest() {

@@ -9,8 +9,6 @@
 namespace holdfast {
 namespace {
 
-using testing::Gate;
-
 constexpr std::chrono::milliseconds kShort{40};
 
 // Work held on a registered stream: sleep gives up at its deadline, nothing has changed, and it

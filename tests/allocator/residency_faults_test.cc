@@ -6,8 +6,6 @@
 namespace holdfast {
 namespace {
 
-using testing::Gate;
-
 // A flipped bit in a backup names the span, and the wake stays undone. Without the flip it would
 // pass.
 TEST(ResidencyFaultsTest, FlippedBitNamesItsSpan) {

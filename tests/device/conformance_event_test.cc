@@ -9,8 +9,6 @@
 namespace holdfast {
 namespace {
 
-using testing::Gate;
-
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 

@@ -10,8 +10,6 @@
 namespace holdfast {
 namespace {
 
-using testing::Gate;
-
 using StreamConformance = DeviceTest;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;

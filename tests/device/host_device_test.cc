@@ -15,8 +15,6 @@
 namespace holdfast {
 namespace {
 
-using testing::Gate;
-
 class HostDeviceTest : public DeviceTest {
  protected:
   HostDeviceTest() : DeviceTest(TestHostDevice({.host_capacity_bytes = 64 * kMiB})) {}

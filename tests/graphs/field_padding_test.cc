@@ -15,8 +15,6 @@
 namespace holdfast {
 namespace {
 
-using testing::Gate;
-
 constexpr std::int32_t kWidth = 8;
 
 class FieldPadding : public FieldTest {

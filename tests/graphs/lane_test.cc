@@ -10,8 +10,6 @@
 namespace holdfast {
 namespace {
 
-using testing::Gate;
-
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 

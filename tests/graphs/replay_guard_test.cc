@@ -11,8 +11,6 @@
 namespace holdfast {
 namespace {
 
-using testing::Gate;
-
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;

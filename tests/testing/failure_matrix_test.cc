@@ -29,6 +29,16 @@ TEST(FailureMatrixTest, EveryFailureLeavesThePreviousStateAsThePageSays) {
       << "make it again: holdfast failures --device host --markdown " << kPage;
 }
 
+TEST(FailureMatrixTest, EqualSeedsGiveEqualMatrices) {
+  const auto json = [] {
+    auto device = TestHostDevice();
+    const auto matrix = RunFailureMatrix(*device, {.seed = 11, .roles = {"refilled"}});
+    EXPECT_OK(matrix);
+    return FailureJson(*matrix);
+  };
+  EXPECT_EQ(json(), json());
+}
+
 // Negative controls.
 TEST(FailureMatrixTest, APlantedLeakShows) {
   auto device = TestHostDevice();

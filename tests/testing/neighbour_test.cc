@@ -5,9 +5,9 @@
 #include "absl/strings/str_split.h"
 #include "device/bytes.h"
 #include "gtest/gtest.h"
-#include "tests/device/status_matchers.h"
 #include "testing/scribble.h"
 #include "testing/taken_memory.h"
+#include "tests/device/status_matchers.h"
 
 namespace holdfast::testing {
 namespace {
