@@ -52,6 +52,8 @@ struct SyntheticFinding {
   std::string buffer;           // "layers.1.mla_sparse.prefill_context"
   std::uint64_t differing = 0;  // words, over all steps since the model was loaded
   std::uint64_t first = 0;      // offset of the first, in bytes; in the whole pool for a cache
+
+  bool operator==(const SyntheticFinding&) const = default;
 };
 
 class SyntheticStack : public Model {

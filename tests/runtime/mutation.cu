@@ -1,4 +1,4 @@
-#include "tests/runtime/mutation.h"
+#include "tests/runtime/shorten_op.h"
 
 namespace holdfast {
 namespace {

@@ -6,17 +6,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "device/op.h"
 #include "runtime/model.h"
+#include "tests/runtime/shorten_op.h"
 
 namespace holdfast {
-
-// values[i] -= 1 where values[i] > 1: every row forgets its newest key.
-struct ShortenParams {
-  std::int32_t* values;  // (count)
-  std::int32_t count;
-};
-const Op& ShortenOp();
 
 // The same model with its mask off by one.
 std::unique_ptr<Model> WithMaskOffByOne(std::unique_ptr<Model> model);

@@ -15,9 +15,6 @@ constexpr char kMixture[] =
     "+mla_dense:latent=64,rope=16,split_parts=4";
 
 std::vector<SyntheticFinding> NoFindings() { return {}; }
-bool operator==(const SyntheticFinding& a, const SyntheticFinding& b) {
-  return a.buffer == b.buffer && a.differing == b.differing && a.first == b.first;
-}
 
 class EveryBackend : public ::testing::TestWithParam<const char*> {};
 
