@@ -138,8 +138,10 @@ class Flattener {
     HOLDFAST_RETURN_IF_ERROR(ToStatus(driver.GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
     if (type == CU_GRAPH_NODE_TYPE_GRAPH) return AppendChild(node, number, scope);
     if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return AppendConditional(node, number, scope);
-    HOLDFAST_ASSIGN_OR_RETURN(NodeView view, ReadNode(context_, layouts_, node, type));
-    return Add(std::move(view), scope);
+    const Place place = Add({}, scope);
+    HOLDFAST_RETURN_IF_ERROR(ReadNode(context_, layouts_, node, type, nodes_.back()));
+    nodes_.back().scope = scope;
+    return place;
   }
 
   absl::StatusOr<Place> AppendChild(CUgraphNode node, std::size_t number,
