@@ -80,7 +80,10 @@ std::size_t Arena::FindGroup(const SpanSpec& spec) const {
   const bool refilled = !always_dropped && spec.refill != nullptr;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     const GroupSpec& group = groups_[g].spec;
-    if (group.tag == spec.tag && group.role == spec.role && group.refilled == refilled) return g;
+    if (group.tag == spec.tag && group.role == spec.role && group.refilled == refilled &&
+        group.part == spec.part) {
+      return g;
+    }
   }
   return kNoGroup;
 }
@@ -104,9 +107,10 @@ absl::StatusOr<SpanId> Arena::Reserve(SpanSpec spec) {
   }
   const std::size_t g = FindGroup(spec);
   if (g == kNoGroup) {
-    return MakeError({.kind = ErrorKind::kNotFound, .object = spec.name},
-                     absl::StrCat("no group ", spec.tag, "/", RoleName(spec.role),
-                                  spec.refill != nullptr ? " (refilled)" : ""));
+    return MakeError(
+        {.kind = ErrorKind::kNotFound, .object = spec.name},
+        absl::StrCat("no group ", spec.tag, "/", RoleName(spec.role), spec.part.empty() ? "" : "/",
+                     spec.part, spec.refill != nullptr ? " (refilled)" : ""));
   }
   ArenaGroup& group = groups_[g];
   if (group.sealed) {

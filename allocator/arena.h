@@ -42,11 +42,13 @@ struct GroupSpec {
   // nothing for cache and scratch.
   bool refilled = false;
   bool shareable = false;  // its chunks can be exported to other processes
+  // Groups of one tag and role that are committed each by itself: spans name the part they want.
+  std::string part = {};
 };
 
 struct ArenaOptions {
   std::string name = "arena";
-  std::vector<GroupSpec> groups;  // (tag, role, refilled) is unique
+  std::vector<GroupSpec> groups;  // (tag, role, refilled, part) is unique
   // Tried in order before the device's own choice; empty means the built-in list (design: an odd
   // high half, so that no pair of small integers looks like a pointer).
   std::vector<DeviceAddress> candidate_bases;
@@ -73,8 +75,6 @@ struct ArenaGroup {
   // Changes whenever a seal stops proving that contents are as they were: unsealed, or somebody
   // else may write. A backup taken at another count has to be compared again.
   std::uint64_t writable_epoch = 0;
-  // Counts the physical generations: changes with every wake. Exports carry it.
-  std::uint64_t backing_generation = 1;
   bool asleep = false;
   std::vector<ArenaChunk> chunks;  // in address order, covering [0, committed_bytes)
 
@@ -112,6 +112,12 @@ struct TagBytes {
   std::uint64_t resident_bytes = 0;   // pages they have now
 };
 
+// The first bytes of a span.
+struct SpanPrefix {
+  SpanId span;
+  std::uint64_t bytes = 0;
+};
+
 class Arena {
  public:
   // Reserves the window (sum of the extents) at the first free candidate. The device must outlive
@@ -130,8 +136,19 @@ class Arena {
   // read as zero. On failure no page of this call stays. kOutOfMemory, kAsleep, kLocked (the group
   // is sealed), kInvalidArgument (no such span, or more than its bytes).
   absl::Status Commit(SpanId span, std::uint64_t bytes = UINT64_MAX);
+  // The same for several, or none of them.
+  absl::Status CommitTogether(const std::vector<SpanPrefix>& prefixes);
   // Commits every span reserved so far in every group of the tag, or none of them.
   absl::Status CommitTag(const std::string& tag);
+  // The opposite of Commit: gives the chunks back that lie wholly behind the first `keep_bytes` of
+  // a span, and the bytes they had. Nothing moves, and what is kept is untouched; a chunk is never
+  // cut, so committed_bytes() may stay above `keep_bytes`. Legal after the lock. Waits for admitted
+  // work and the gate's streams (kDeadlineExceeded: nothing changed). kInvalidArgument (no such
+  // span, or fewer than `keep_bytes`), kAsleep, kLocked (the group is sealed), kBusy, kHeld (a
+  // later span has some of these pages, or somebody has registered this one: named). A driver that
+  // fails to take pages back is an error as for Free.
+  absl::StatusOr<std::uint64_t> Uncommit(SpanId span, std::uint64_t keep_bytes,
+                                         AdmissionGate::Deadline deadline);
   // Maps the immutable groups of the tag read-only. Writers fault from now on; the caller has
   // waited for those it started. All their spans must be committed; afterwards nothing is added to
   // them. Idempotent. kNotFound (no immutable group), kAsleep, kInvalidArgument (a span is not
@@ -226,6 +243,20 @@ class Arena {
   // orphan.
   void ShrinkGroup(std::size_t group, std::size_t chunks, std::uint64_t committed_bytes);
   absl::Status RemoveOrphans();
+  // Where the first `bytes` of a span end, counted from its group's extent. kInvalidArgument.
+  struct GroupEnd {
+    std::size_t group = 0;
+    std::uint64_t end = 0;
+  };
+  absl::StatusOr<GroupEnd> EndOf(const SpanPrefix& prefix) const;
+  // Extends each group to its end, or none.
+  absl::Status ExtendGroups(const std::vector<GroupEnd>& ends);
+  // Where the first chunk of the group begins that lies wholly behind `end`, or the committed end.
+  std::uint64_t FirstChunkFrom(std::size_t group, std::uint64_t end) const;
+  // kHeld if another span has some of these pages, or if somebody has registered `span`.
+  absl::Status CheckAlone(SpanId span, AddressRange pages) const;
+  // Gives back the chunks that lie wholly behind `end`; the bytes they had.
+  std::uint64_t ShrinkGroupTo(std::size_t group, std::uint64_t end);
   // Takes the span out of all books.
   void ForgetSpan(SpanId id);
   // The last live span's end in the group, from extent.base.

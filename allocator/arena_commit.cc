@@ -10,29 +10,37 @@
 
 namespace holdfast {
 
-absl::Status Arena::Commit(SpanId span, std::uint64_t bytes) {
-  std::lock_guard<std::mutex> transition(transition_mutex_);
-  std::size_t g = 0;
-  std::uint64_t end = 0;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (span.index >= spans_.size() || spans_[span.index].spec.name.empty()) {
-      return MakeError({.kind = ErrorKind::kInvalidArgument, .object = name_}, "no such span");
-    }
-    const SpanInfo& info = spans_[span.index];
-    if (bytes == UINT64_MAX) bytes = info.spec.bytes;
-    if (bytes > info.spec.bytes) {
-      return MakeError({.kind = ErrorKind::kInvalidArgument,
-                        .object = info.spec.name,
-                        .need = bytes,
-                        .have = info.spec.bytes},
-                       "commit beyond the span");
-    }
-    if (bytes == 0) return absl::OkStatus();
-    g = span_group_[span.index];
-    end = info.range.base - groups_[g].extent.base + bytes;
+absl::StatusOr<Arena::GroupEnd> Arena::EndOf(const SpanPrefix& prefix) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const std::uint32_t index = prefix.span.index;
+  if (index >= spans_.size() || spans_[index].spec.name.empty()) {
+    return MakeError({.kind = ErrorKind::kInvalidArgument, .object = name_}, "no such span");
   }
-  return ExtendGroup(g, end);
+  const SpanInfo& info = spans_[index];
+  const std::uint64_t bytes = prefix.bytes == UINT64_MAX ? info.spec.bytes : prefix.bytes;
+  if (bytes > info.spec.bytes) {
+    return MakeError({.kind = ErrorKind::kInvalidArgument,
+                      .object = info.spec.name,
+                      .need = bytes,
+                      .have = info.spec.bytes},
+                     "beyond the span");
+  }
+  const std::size_t g = span_group_[index];
+  return GroupEnd{g, info.range.base - groups_[g].extent.base + bytes};
+}
+
+absl::Status Arena::Commit(SpanId span, std::uint64_t bytes) {
+  return CommitTogether({{span, bytes}});
+}
+
+absl::Status Arena::CommitTogether(const std::vector<SpanPrefix>& prefixes) {
+  std::lock_guard<std::mutex> transition(transition_mutex_);
+  std::vector<GroupEnd> ends;
+  for (const SpanPrefix& prefix : prefixes) {
+    HOLDFAST_ASSIGN_OR_RETURN(const GroupEnd end, EndOf(prefix));
+    if (prefix.bytes > 0) ends.push_back(end);
+  }
+  return ExtendGroups(ends);
 }
 
 absl::Status Arena::CommitTag(const std::string& tag) {
@@ -40,17 +48,26 @@ absl::Status Arena::CommitTag(const std::string& tag) {
   if (!HasTag(tag)) {
     return MakeError({.kind = ErrorKind::kNotFound, .object = tag}, "no such tag");
   }
+  std::vector<GroupEnd> ends;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].spec.tag == tag) ends.push_back({g, LiveEnd(g)});
+  }
+  return ExtendGroups(ends);
+}
+
+absl::Status Arena::ExtendGroups(const std::vector<GroupEnd>& ends) {
   struct Before {
     std::size_t group, chunks;
     std::uint64_t committed;
   };
   std::vector<Before> done;
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    ArenaGroup& group = groups_[g];
-    if (group.spec.tag != tag) continue;
-    const Before before{g, group.chunks.size(), group.committed_bytes};
-    if (absl::Status extended = ExtendGroup(g, LiveEnd(g)); !extended.ok()) {
-      for (const Before& b : done) ShrinkGroup(b.group, b.chunks, b.committed);
+  for (const GroupEnd& end : ends) {
+    const ArenaGroup& group = groups_[end.group];
+    const Before before{end.group, group.chunks.size(), group.committed_bytes};
+    if (absl::Status extended = ExtendGroup(end.group, end.end); !extended.ok()) {
+      for (auto b = done.rbegin(); b != done.rend(); ++b) {
+        ShrinkGroup(b->group, b->chunks, b->committed);
+      }
       return extended;
     }
     done.push_back(before);
@@ -120,6 +137,26 @@ void Arena::ShrinkGroup(std::size_t g, std::size_t chunks, std::uint64_t committ
   group.committed_bytes = committed_bytes;
   std::lock_guard<std::mutex> lock(mutex_);
   group_committed_[g] = committed_bytes;
+}
+
+std::uint64_t Arena::FirstChunkFrom(std::size_t g, std::uint64_t end) const {
+  const ArenaGroup& group = groups_[g];
+  for (const ArenaChunk& chunk : group.chunks) {
+    const std::uint64_t begin = chunk.range.base - group.extent.base;
+    if (begin >= end) return begin;
+  }
+  return group.committed_bytes;
+}
+
+std::uint64_t Arena::ShrinkGroupTo(std::size_t g, std::uint64_t end) {
+  const std::uint64_t kept = FirstChunkFrom(g, end);
+  const std::uint64_t given_back = groups_[g].committed_bytes - kept;
+  std::size_t chunks = 0;
+  for (std::uint64_t covered = 0; covered < kept; ++chunks) {
+    covered += groups_[g].chunks[chunks].range.bytes;
+  }
+  ShrinkGroup(g, chunks, kept);
+  return given_back;
 }
 
 absl::Status Arena::RemoveOrphans() {

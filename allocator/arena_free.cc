@@ -4,24 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/arena.h"
-#include "allocator/arena_layout.h"
+#include "allocator/reopen_at_end.h"
 #include "device/error.h"
 
 namespace holdfast {
-namespace {
-
-class ReopenAtEnd {
- public:
-  explicit ReopenAtEnd(AdmissionGate& gate) : gate_(gate) {}
-  ~ReopenAtEnd() { gate_.Reopen(); }
-  ReopenAtEnd(const ReopenAtEnd&) = delete;
-  ReopenAtEnd& operator=(const ReopenAtEnd&) = delete;
-
- private:
-  AdmissionGate& gate_;
-};
-
-}  // namespace
 
 absl::Status Arena::Free(SpanId span, AdmissionGate::Deadline deadline) {
   std::lock_guard<std::mutex> transition(transition_mutex_);
@@ -49,16 +35,7 @@ absl::Status Arena::Free(SpanId span, AdmissionGate::Deadline deadline) {
   ForgetSpan(span);
   frees_.fetch_add(1, std::memory_order_acq_rel);
   BumpEpoch();  // a graph that refers to the span has to look again
-  const std::uint64_t live_end = LiveEnd(g);
-  std::vector<ArenaChunk>& chunks = groups_[g].chunks;
-  const auto dead = std::find_if(chunks.begin(), chunks.end(), [&](const ArenaChunk& chunk) {
-    return chunk.range.base - groups_[g].extent.base >= live_end;
-  });
-  if (dead != chunks.end()) {
-    ShrinkGroup(g, static_cast<std::size_t>(dead - chunks.begin()),
-                dead->range.base - groups_[g].extent.base);
-  }
-  if (orphans_.empty()) return absl::OkStatus();
+  ShrinkGroupTo(g, LiveEnd(g));
   return Annotate(RemoveOrphans(),
                   absl::StrCat(name, " is freed, but not all of its pages are given back yet"));
 }

@@ -69,7 +69,7 @@ std::vector<DeviceAddress> DefaultCandidateBases() {
 }
 
 std::string GroupName(const GroupSpec& spec) {
-  return absl::StrCat(spec.tag, "/", RoleName(spec.role));
+  return absl::StrCat(spec.tag, "/", RoleName(spec.role), spec.part.empty() ? "" : "/", spec.part);
 }
 
 absl::StatusOr<GroupLayout> LayOutGroups(const std::vector<GroupSpec>& specs,
@@ -77,12 +77,12 @@ absl::StatusOr<GroupLayout> LayOutGroups(const std::vector<GroupSpec>& specs,
   if (specs.empty()) {
     return MakeError({.kind = ErrorKind::kInvalidArgument, .object = "arena"}, "no groups");
   }
-  std::set<std::tuple<std::string, Role, bool>> seen;
+  std::set<std::tuple<std::string, Role, bool, std::string>> seen;
   GroupLayout layout;
   for (GroupSpec spec : specs) {
     HOLDFAST_RETURN_IF_ERROR(CheckGroup(spec));
     if (spec.role == Role::kCache || spec.role == Role::kScratch) spec.refilled = false;
-    if (!seen.emplace(spec.tag, spec.role, spec.refilled).second) {
+    if (!seen.emplace(spec.tag, spec.role, spec.refilled, spec.part).second) {
       return MakeError({.kind = ErrorKind::kInvalidArgument, .object = GroupName(spec)},
                        "group named twice");
     }

@@ -18,8 +18,8 @@ std::vector<DeviceAddress> DefaultCandidateBases();
 
 // Groups with their extents relative to a window at 0: multiples of the granularity, one granule of
 // nothing between neighbours, so that running off the end of a group faults. kInvalidArgument: no
-// groups, an empty tag or extent, zero chunk size, a (tag, role, refilled) twice, or a sum beyond
-// 64 bits.
+// groups, an empty tag or extent, zero chunk size, a (tag, role, refilled, part) twice, or a sum
+// beyond 64 bits.
 struct GroupLayout {
   std::vector<ArenaGroup> groups;
   std::uint64_t window_bytes = 0;
@@ -36,7 +36,7 @@ struct Window {
 absl::StatusOr<Window> ReserveWindow(Device& device, const std::string& arena, std::uint64_t bytes,
                                      const std::vector<DeviceAddress>& candidates);
 
-// "tag/role", as messages and reports name a group.
+// "tag/role", or "tag/role/part", as messages and reports name a group.
 std::string GroupName(const GroupSpec& spec);
 
 }  // namespace holdfast

@@ -129,6 +129,4 @@ absl::Status CopyOut::Finish(TransitionReport& report) {
   return absl::OkStatus();
 }
 
-void CopyOut::Abandon() { SettleStreams(t_); }
-
 }  // namespace holdfast

@@ -13,7 +13,7 @@
 namespace holdfast {
 
 // One arena's part. In three steps, so that the copies of several arenas run beside one another.
-// On failure of any of them call Abandon; flags of the backups are then honest.
+// On failure of any of them call SettleStreams; flags of the backups are then honest.
 class CopyOut {
  public:
   CopyOut(Transition& t, RoomPlan rooms);
@@ -27,7 +27,6 @@ class CopyOut {
   // Waits for all of it; the hashes taken now are those of the backups from here. Counts bytes by
   // tag in `report`.
   absl::Status Finish(TransitionReport& report);
-  void Abandon();
 
  private:
   struct Moving {

@@ -94,10 +94,7 @@ absl::Status CompleteGroups(Transition& t, const std::vector<std::size_t>& group
           t.device().SetAccess({group.extent.base, group.committed_bytes}, Access::kRead));
     }
   }
-  for (const std::size_t g : groups) {
-    if (AnyLost(t.group(g))) ++t.group(g).backing_generation;
-    SettleContents(t, g);
-  }
+  for (const std::size_t g : groups) SettleContents(t, g);
   return absl::OkStatus();
 }
 

@@ -47,6 +47,7 @@ struct ScratchPlan {
   std::uint64_t lower_bound = 0;         // no plan can take less: the most bytes alive at once
   std::uint64_t sum = 0;                 // bytes without any sharing
   std::uint64_t order = 0;               // OperationOrder::fingerprint() of the measured step
+  std::uint64_t operations = 0;          // that the step enqueues
 
   // Height over lower bound, >= 1; 1 for a plan without buffers.
   double ratio() const {

@@ -53,6 +53,7 @@ struct SpanSpec {
   // It holds addresses that kernels follow (tables of pointers, tensor maps): the audit cannot see
   // those in a graph's nodes and reads them out of memory instead, where this says so.
   bool contains_pointers = false;
+  std::string part = {};  // which group of its tag and role; see GroupSpec
 };
 
 struct SpanInfo {

@@ -105,6 +105,7 @@ absl::StatusOr<ScratchPlan> MeasureStep(Arena& arena, Stream& stream, const std:
   if (!run.ok()) return Annotate(run, "measuring " + scope);
   HOLDFAST_ASSIGN_OR_RETURN(ScratchPlan plan, PlanScratch(session.measured()));
   plan.order = session.order().fingerprint();
+  plan.operations = session.order().count();
   return plan;
 }
 

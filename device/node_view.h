@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "device/address.h"
 
 namespace holdfast {
@@ -62,8 +63,10 @@ struct MemoryOperationView {
 // One kernel parameter: its bytes, and where it sits in the parameter buffer. Words that can hold a
 // pointer start where (offset + i) % 8 == 0.
 struct ParameterView {
+  using Bytes = absl::InlinedVector<std::byte, 32>;  // most are a word or a small struct
+
   std::uint32_t offset = 0;
-  std::vector<std::byte> bytes;
+  Bytes bytes;
 };
 
 struct NodeView {

@@ -12,13 +12,15 @@ const ScratchPlan& PlanOf(const CaptureOptions& options) {
   return options.plan == nullptr ? empty : *options.plan;
 }
 
-// Scratch as the plan says, in the workspace span (moved by the shift). A step without scratch
-// needs none.
+// Scratch as the plan says, in what is committed of the workspace span (moved by the shift). A step
+// without scratch needs none.
 ScratchSession ServeScratch(const Arena& arena, const std::string& name,
                             const CaptureOptions& options) {
   const ScratchPlan& plan = PlanOf(options);
   AddressRange workspace;
-  if (plan.height > 0) workspace = arena.range(options.scratch);
+  if (plan.height > 0) {
+    workspace = {arena.range(options.scratch).base, arena.committed_bytes(options.scratch)};
+  }
   return ScratchSession::Serve(name, workspace.base + options.shift, workspace.bytes, plan);
 }
 

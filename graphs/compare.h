@@ -40,10 +40,6 @@ ShiftReport CompareShifted(const GraphView& base, const AuditReport& audit,
                            const GraphView& shifted, std::uint64_t shift, const Arena* arena,
                            const Device* device);
 
-// Its problems only.
-std::vector<std::string> DiffShifted(const GraphView& base, const AuditReport& audit,
-                                     const GraphView& shifted, std::uint64_t shift);
-
 }  // namespace holdfast
 
 #endif  // HOLDFAST_GRAPHS_COMPARE_H_

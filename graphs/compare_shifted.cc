@@ -162,9 +162,4 @@ ShiftReport CompareShifted(const GraphView& base, const AuditReport& audit,
   return Unshifter(base, shifted, shift, arena, device).Run(audit);
 }
 
-std::vector<std::string> DiffShifted(const GraphView& base, const AuditReport& audit,
-                                     const GraphView& shifted, std::uint64_t shift) {
-  return CompareShifted(base, audit, shifted, shift, nullptr, nullptr).problems;
-}
-
 }  // namespace holdfast

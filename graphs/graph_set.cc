@@ -57,7 +57,7 @@ absl::Status GraphSet::Measure() {
                      "graphs are captured already");
   }
   std::map<GraphKey, Bucket> measured;
-  std::uint64_t height = 0, sum = 0;
+  std::uint64_t height = 0, sum = 0, operations = 0;
   double ratio = 1;
   for (const Family& family : families_) {
     for (int size : family.buckets.sizes()) {
@@ -66,6 +66,7 @@ absl::Status GraphSet::Measure() {
       const ScratchPlan& plan = bucket.plan;
       height = std::max(height, plan.height);
       sum += plan.height;
+      operations += plan.operations;
       ratio = std::max(ratio, plan.ratio());
       measured.emplace(key, std::move(bucket));
     }
@@ -74,6 +75,7 @@ absl::Status GraphSet::Measure() {
   warm_ = false;
   scratch_bytes_ = height;
   scratch_sum_ = sum;
+  operations_ = operations;
   plan_ratio_ = ratio;
   return absl::OkStatus();
 }
@@ -102,12 +104,12 @@ absl::Status GraphSet::CheckScratchFits(SpanId workspace, const std::string& who
                      "no workspace span for its scratch");
   }
   const SpanInfo span = lane_.arena().span(workspace);
-  if (span.range.bytes >= bytes) return absl::OkStatus();
-  return MakeError({.kind = ErrorKind::kOutOfExtent,
-                    .object = span.spec.name,
-                    .need = bytes,
-                    .have = span.range.bytes},
-                   "the workspace is smaller than the scratch of " + who);
+  // Only what has pages counts: a span may reserve more address space than it uses.
+  const std::uint64_t committed = lane_.arena().committed_bytes(workspace);
+  if (committed >= bytes) return absl::OkStatus();
+  return MakeError(
+      {.kind = ErrorKind::kOutOfExtent, .object = span.spec.name, .need = bytes, .have = committed},
+      "the workspace is smaller than the scratch of " + who);
 }
 
 }  // namespace holdfast

@@ -74,6 +74,9 @@ class GraphSet {
     return scratch_sum_;
   }                                                  // what separate scratch would take
   double plan_ratio() const { return plan_ratio_; }  // worst height / lower bound
+  // Enqueued by all buckets together: about the nodes their graphs will have (a matrix product may
+  // become several).
+  std::uint64_t operations() const { return operations_; }
   // Runs every bucket once eagerly, largest first, and waits: warm-up and profile. kOutOfExtent
   // (need, have) if the workspace is smaller than scratch_bytes(); it is unused, and may be the
   // default, if that is 0. `before_each`, if set, prepares the inputs of a bucket; nothing is
@@ -144,7 +147,7 @@ class GraphSet {
   SpanId workspace_;                    // since Capture
   bool warm_ = false, captured_ = false, closed_ = false;
   std::unique_ptr<Bucket> eager_;  // the last eager run: it may still be under way
-  std::uint64_t scratch_bytes_ = 0, scratch_sum_ = 0;
+  std::uint64_t scratch_bytes_ = 0, scratch_sum_ = 0, operations_ = 0;
   double plan_ratio_ = 1;
   DispatchCounts counts_;
 };

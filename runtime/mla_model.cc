@@ -81,44 +81,53 @@ std::uint64_t MlaModel::ScratchBound(const BatchShape& shape) const {
   return MlaScratchBound(config_, type_, shape);
 }
 
-absl::Status MlaModel::Load(Arena& arena, const LoadOptions& options) {
-  device_ = &arena.device();
-  HOLDFAST_RETURN_IF_ERROR(LoadWeights(checkpoint_, config_, type_, arena, weights_, options));
-
-  const std::uint64_t bytes = RopeTableBytes(config_);
-  HOLDFAST_ASSIGN_OR_RETURN(rope_host_, device_->AllocateHost(bytes));
-  FillRopeTable(config_, reinterpret_cast<float*>(rope_host_.data()));
+absl::Status MlaModel::ReserveSpans(Arena& arena) {
+  HOLDFAST_RETURN_IF_ERROR(ReserveWeights(config_, type_, arena, weights_));
+  // Whoever loads fills `rope_host_` first.
   const Refill refill = [this](Device& device, Stream& stream, AddressRange span) {
     return device.CopyToDevice(stream, span.base, rope_host_.data(), span.bytes);
   };
   HOLDFAST_ASSIGN_OR_RETURN(rope_table_, arena.Reserve({.name = "rope.table",
                                                         .tag = kTablesTag,
                                                         .role = Role::kImmutable,
-                                                        .bytes = bytes,
+                                                        .bytes = RopeTableBytes(config_),
                                                         .owner = "model",
                                                         .wake_contents = WakeContents::kPoison,
                                                         .refill = refill}));
+  reserved_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status MlaModel::Load(Arena& arena, const LoadOptions& options) {
+  device_ = &arena.device();
+  HOLDFAST_RETURN_IF_ERROR(ReserveSpans(arena));
+  HOLDFAST_RETURN_IF_ERROR(LoadWeights(checkpoint_, config_, type_, arena, weights_, options));
+
+  HOLDFAST_ASSIGN_OR_RETURN(rope_host_, device_->AllocateHost(RopeTableBytes(config_)));
+  FillRopeTable(config_, reinterpret_cast<float*>(rope_host_.data()));
   HOLDFAST_RETURN_IF_ERROR(arena.CommitTag(kTablesTag));
   HOLDFAST_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, device_->CreateStream("tables"));
-  HOLDFAST_RETURN_IF_ERROR(refill(*device_, *stream, arena.range(rope_table_)));
+  const AddressRange table = arena.range(rope_table_);
+  HOLDFAST_RETURN_IF_ERROR(
+      device_->CopyToDevice(*stream, table.base, rope_host_.data(), table.bytes));
   HOLDFAST_RETURN_IF_ERROR(device_->Synchronize(*stream));
   return arena.Seal(kTablesTag);
 }
 
 absl::StatusOr<std::unique_ptr<ModelPass>> MlaModel::PlanPass(const BatchShape& shape,
                                                               bool deterministic) {
-  if (device_ == nullptr) {
+  if (!reserved_) {
     return MakeError({.kind = ErrorKind::kInternal, .object = "model"},
                      "planned before it was loaded");
   }
-  return PlanMlaPass(*device_, {.config = &config_,
-                                .type = type_,
-                                .attention = &attention_,
-                                .weights = &weights_,
-                                .rope_table = rope_table_,
-                                .kv = kv(),
-                                .shape = shape,
-                                .deterministic = deterministic});
+  return PlanMlaPass(device_, {.config = &config_,
+                               .type = type_,
+                               .attention = &attention_,
+                               .weights = &weights_,
+                               .rope_table = rope_table_,
+                               .kv = kv(),
+                               .shape = shape,
+                               .deterministic = deterministic});
 }
 
 }  // namespace holdfast

@@ -32,6 +32,7 @@ class MlaModel : public Model {
   KvSpec kv() const override;
   std::vector<GroupSpec> groups() const override;
   std::uint64_t ScratchBound(const BatchShape& shape) const override;
+  absl::Status ReserveSpans(Arena& arena) override;
   absl::Status Load(Arena& arena, const LoadOptions& options) override;
   absl::StatusOr<std::unique_ptr<ModelPass>> PlanPass(const BatchShape& shape,
                                                       bool deterministic) override;
@@ -49,6 +50,7 @@ class MlaModel : public Model {
                        // wake
   HostBuffer rope_host_;
   Device* device_ = nullptr;  // set by Load
+  bool reserved_ = false;
 };
 
 }  // namespace holdfast

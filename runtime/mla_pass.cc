@@ -1,6 +1,7 @@
 #include "runtime/mla_pass.h"
 
 #include "device/bytes.h"
+#include "runtime/dry_gemm.h"
 #include "runtime/kernels/dense.h"
 #include "runtime/kernels/mla_prepare.h"
 
@@ -26,7 +27,7 @@ class MlaPass : public ModelPass {
  public:
   explicit MlaPass(const MlaPassSpec& spec) : spec_(spec), c_(*spec.config), type_(spec.type) {}
 
-  absl::Status Plan(Device& device);
+  absl::Status Plan(Device* device);
   absl::Status Enqueue(StepContext& step, const InputBlock& input, const OutputBlock& output,
                        SpanId cache) override;
 
@@ -73,13 +74,17 @@ GemmSpec MlaPass::Linear(const char* name, std::int64_t m, std::int64_t n, std::
           .deterministic = spec_.deterministic};
 }
 
-absl::Status MlaPass::Plan(Device& device) {
+absl::Status MlaPass::Plan(Device* device) {
   const std::int64_t hidden = c_.hidden, heads = c_.heads, latent = c_.kv_lora_rank;
   const std::int64_t q_width = heads * qk();
   const std::int64_t head_rows = c_.qk_nope + c_.v_head;  // rows of kv_b a head has
-  const auto plan = [&device](std::unique_ptr<GemmPlan>& into,
-                              const GemmSpec& spec) -> absl::Status {
-    HOLDFAST_ASSIGN_OR_RETURN(into, device.PlanGemm(spec));
+  const auto plan = [device](std::unique_ptr<GemmPlan>& into,
+                             const GemmSpec& spec) -> absl::Status {
+    if (device == nullptr) {
+      into = EstimateGemm(spec);
+      return absl::OkStatus();
+    }
+    HOLDFAST_ASSIGN_OR_RETURN(into, device->PlanGemm(spec));
     return absl::OkStatus();
   };
 
@@ -277,7 +282,7 @@ absl::Status MlaPass::Enqueue(StepContext& step, const InputBlock& input, const 
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ModelPass>> PlanMlaPass(Device& device, const MlaPassSpec& spec) {
+absl::StatusOr<std::unique_ptr<ModelPass>> PlanMlaPass(Device* device, const MlaPassSpec& spec) {
   auto pass = std::make_unique<MlaPass>(spec);
   HOLDFAST_RETURN_IF_ERROR(pass->Plan(device));
   return pass;

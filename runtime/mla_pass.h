@@ -26,7 +26,9 @@ struct MlaPassSpec {
   bool deterministic = false;
 };
 
-absl::StatusOr<std::unique_ptr<ModelPass>> PlanMlaPass(Device& device, const MlaPassSpec& spec);
+// Without a device the pass can only be measured: the workspaces of its matrix products are
+// estimates (dry_gemm.h).
+absl::StatusOr<std::unique_ptr<ModelPass>> PlanMlaPass(Device* device, const MlaPassSpec& spec);
 
 // At least what the scratch plan of such a pass can come to: all buffers of one layer side by side.
 std::uint64_t MlaScratchBound(const MlaConfig& config, DType type, const BatchShape& shape);

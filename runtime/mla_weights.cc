@@ -84,20 +84,25 @@ absl::Status CheckWeights(const Checkpoint& checkpoint, const MlaConfig& config)
   return absl::OkStatus();
 }
 
+absl::Status ReserveWeights(const MlaConfig& config, DType type, Arena& arena,
+                            MlaWeights& weights) {
+  for (const WeightTensor& tensor : ListWeights(config, weights)) {
+    HOLDFAST_ASSIGN_OR_RETURN(*tensor.span,
+                              arena.Reserve({.name = tensor.name,
+                                             .tag = kWeightsTag,
+                                             .role = Role::kImmutable,
+                                             .bytes = Elements(tensor.shape) * DTypeBytes(type),
+                                             .owner = "model"}));
+  }
+  if (config.tied_embeddings) weights.head = weights.embed;
+  return absl::OkStatus();
+}
+
 absl::Status LoadWeights(const Checkpoint& checkpoint, const MlaConfig& config, DType type,
                          Arena& arena, MlaWeights& weights, const LoadOptions& options) {
   const std::vector<WeightTensor> list = ListWeights(config, weights);
   std::uint64_t total = 0;
-  for (const WeightTensor& tensor : list) {
-    const std::uint64_t bytes = Elements(tensor.shape) * DTypeBytes(type);
-    HOLDFAST_ASSIGN_OR_RETURN(*tensor.span, arena.Reserve({.name = tensor.name,
-                                                           .tag = kWeightsTag,
-                                                           .role = Role::kImmutable,
-                                                           .bytes = bytes,
-                                                           .owner = "model"}));
-    total += bytes;
-  }
-  if (config.tied_embeddings) weights.head = weights.embed;
+  for (const WeightTensor& tensor : list) total += Elements(tensor.shape) * DTypeBytes(type);
   HOLDFAST_RETURN_IF_ERROR(arena.CommitTag(kWeightsTag));
   HOLDFAST_ASSIGN_OR_RETURN(WeightUpload upload, WeightUpload::Create(arena, options.through));
   std::uint64_t done = 0;

@@ -55,8 +55,9 @@ std::uint64_t WeightExtent(const MlaConfig& config, DType type);
 // kCorrupted or kNotFound naming the tensor if one is missing or of another shape or an unusable
 // dtype.
 absl::Status CheckWeights(const Checkpoint& checkpoint, const MlaConfig& config);
-// Reserves one span a tensor, commits, uploads the file (converting to `type`), and seals. The
-// spans are named like the tensors.
+// Reserves one span a tensor, named like it.
+absl::Status ReserveWeights(const MlaConfig& config, DType type, Arena& arena, MlaWeights& weights);
+// Commits what ReserveWeights reserved, uploads the file (converting to `type`), and seals.
 absl::Status LoadWeights(const Checkpoint& checkpoint, const MlaConfig& config, DType type,
                          Arena& arena, MlaWeights& weights, const LoadOptions& options);
 

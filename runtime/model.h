@@ -75,9 +75,13 @@ class Model {
   virtual std::vector<GroupSpec> groups() const = 0;
   // An upper bound of the scratch of one pass, for the window's size. Address space only.
   virtual std::uint64_t ScratchBound(const BatchShape& shape) const = 0;
+  // Reserves its spans and no more: for a start that is only planned. PlanPass works afterwards,
+  // and estimates what a library would ask for. kUnsupported by default.
+  virtual absl::Status ReserveSpans(Arena& arena);
   // Reserves, commits, fills and seals its spans.
   virtual absl::Status Load(Arena& arena, const LoadOptions& options) = 0;
-  // Plans a pass: chooses kernels and matrix algorithms. After Load; never inside a capture.
+  // Plans a pass: chooses kernels and matrix algorithms. After Load or ReserveSpans; never inside a
+  // capture.
   virtual absl::StatusOr<std::unique_ptr<ModelPass>> PlanPass(const BatchShape& shape,
                                                               bool deterministic) = 0;
 };

@@ -105,7 +105,7 @@ class Bench {
       NodeView& node = view.nodes.emplace_back();
       node.kind = NodeKind::kKernel;
       node.name = "wide";
-      node.parameters = {{.offset = 0, .bytes = std::vector<std::byte>(kWideBytes)}};
+      node.parameters = {{.offset = 0, .bytes = ParameterView::Bytes(kWideBytes)}};
       // What such a parameter holds: a few pointers, tensor maps, and sizes in pairs, which look
       // like addresses that the device has to be asked about.
       for (std::size_t word = 0; word + 8 <= kWideBytes; word += 8) {

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "testing/scribble.h"
 #include "tools/progress.h"
-#include "tools/scribble.h"
 
 namespace holdfast {
 namespace {
@@ -32,8 +32,9 @@ absl::StatusOr<NeighbourResult> RunNeighbour(Device& device, const BenchArenaOpt
                             BenchArena::Create(device, options, /*through_pool=*/false));
   Residency& residency = bench->residency();
   const std::vector<std::string> tags = bench->arena().tags();
-  HOLDFAST_ASSIGN_OR_RETURN(const std::unique_ptr<Neighbour> neighbour,
-                            Neighbour::Start(device.info().spec));
+  HOLDFAST_ASSIGN_OR_RETURN(
+      const std::unique_ptr<testing::Neighbour> neighbour,
+      testing::Neighbour::Start(testing::ScribblerInThisProgram(), device.info().spec));
   HOLDFAST_ASSIGN_OR_RETURN(result.filled_bytes, neighbour->FillAllBut(kSlack));
   const std::uint64_t chunk =
       AlignUp(std::min(options.chunk_bytes, options.kept_bytes), device.info().granularity);

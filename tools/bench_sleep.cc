@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kDeadline{60};
 constexpr int kTouchers = 8;
 constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kWarmTimes = 64;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -27,10 +28,11 @@ absl::Status BadFlag(const std::string& flag, const std::string& why) {
   return MakeError({.kind = ErrorKind::kInvalidArgument, .object = flag}, why);
 }
 
-// Touches host memory and frees it: what a machine that has run for a while has done. Several times
-// what is needed, because the system hands out other pages next time.
+// Touches host memory and frees it: what a machine that has run for a while has done. Many times
+// what is needed, as far as there is that much, because the system hands out other pages next time.
 absl::Status WarmHostMemory(std::uint64_t needed) {
-  const std::uint64_t bytes = std::min(4 * needed, ReadHostLimits("/").available_bytes() / 2);
+  const std::uint64_t available = ReadHostLimits("/").available_bytes();
+  const std::uint64_t bytes = std::min(kWarmTimes * needed, available - available / 10);
   const std::unique_ptr<char[]> memory(new (std::nothrow) char[bytes]);
   if (memory == nullptr) {
     return MakeError(

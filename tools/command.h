@@ -27,8 +27,11 @@ struct Command {
 
 // Each adds its subcommand to `parent`, which outlives the command.
 Command AddAuditCommand(CLI::App& parent);
+Command AddAuditRunCommand(CLI::App& parent);
 Command AddBenchCommand(CLI::App& parent);
+Command AddCheckCommand(CLI::App& parent);
 Command AddFailuresCommand(CLI::App& parent);
+Command AddPlanCommand(CLI::App& parent);
 Command AddRunCommand(CLI::App& parent);
 Command AddScribbleCommand(CLI::App& parent);
 Command AddSizeCommand(CLI::App& parent);

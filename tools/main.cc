@@ -32,8 +32,9 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", HOLDFAST_VERSION);
   app.require_subcommand(1);
   const std::vector<Command> commands = {
-      AddRunCommand(app),      AddAuditCommand(app), AddBenchCommand(app), AddFailuresCommand(app),
-      AddScribbleCommand(app), AddSizeCommand(app),  AddSoakCommand(app),
+      AddRunCommand(app),   AddPlanCommand(app),  AddAuditCommand(app),    AddAuditRunCommand(app),
+      AddBenchCommand(app), AddCheckCommand(app), AddFailuresCommand(app), AddScribbleCommand(app),
+      AddSizeCommand(app),  AddSoakCommand(app),
   };
   try {
     app.parse(argc, argv);

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "device/bytes.h"
+#include "testing/scribble.h"
 #include "tools/progress.h"
-#include "tools/scribble.h"
 
 namespace holdfast {
 namespace {
@@ -205,7 +205,9 @@ Failure SleepAndWake(Engine& engine, const RunOptions& options, CycleLine& cycle
 
   if (options.scribble) {
     ShowStage("another process scribbles over the freed pages");
-    if (absl::Status s = ScribbleInChild(engine.device().info().spec, cycle.sleep.freed_bytes);
+    if (absl::Status s =
+            testing::ScribbleInChild(testing::ScribblerInThisProgram(), engine.device().info().spec,
+                                     cycle.sleep.freed_bytes);
         !s.ok()) {
       return {"scribble", std::string(s.message())};
     }

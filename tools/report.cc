@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "device/bytes.h"
 #include "tools/ledger_report.h"
+#include "tools/plan_report.h"
 
 namespace holdfast {
 namespace {
@@ -84,8 +85,7 @@ std::string ReportText(const RunReport& r) {
                           tag.spans, FormatBytes(tag.logical_bytes),
                           FormatBytes(tag.resident_bytes));
   }
-  absl::StrAppendFormat(&out, "KV cache: %d of %d pages of %d tokens\n", r.kv.pages,
-                        r.kv.most_pages, r.kv.page_tokens);
+  out += KvOrdersText(r.kv);
   absl::StrAppendFormat(
       &out, "scratch: %s for all buckets of the lane (separate: %s), height / lower bound %.3f\n",
       FormatBytes(r.scratch_bytes), FormatBytes(r.scratch_sum_bytes), r.plan_ratio);
@@ -100,6 +100,7 @@ std::string ReportText(const RunReport& r) {
   }
   const LedgerReport* asleep = r.cycles.empty() ? nullptr : &r.cycles.front().ledger_asleep;
   out += "\n" + LedgerText(r.ledger, asleep);
+  out += "\n" + StartPlanText(r.plan);
   out += "\nstart:";
   for (const auto& [stage, seconds] : r.seconds)
     absl::StrAppendFormat(&out, " %s %.2f s;", stage, seconds);
@@ -167,17 +168,13 @@ std::string ReportJson(const RunReport& r) {
       {"seconds", r.seconds},
       {"tags", tags},
       {"graphs", graphs},
-      {"kv",
-       {{"pages", r.kv.pages},
-        {"most_pages", r.kv.most_pages},
-        {"page_bytes", r.kv.page_bytes},
-        {"budget_bytes", r.kv.budget_bytes},
-        {"used_bytes", r.kv.used_bytes}}},
+      {"kv", KvPlanJson(r.kv)},
       {"scratch",
        {{"bytes", r.scratch_bytes},
         {"sum_bytes", r.scratch_sum_bytes},
         {"height_over_bound", r.plan_ratio}}},
       {"ledger", LedgerJson(r.ledger)},
+      {"plan", StartPlanJson(r.plan)},
       {"prompts", r.prompts},
       {"tokens", r.tokens},
       {"sample", {{"prompt", Printable(r.sample_prompt)}, {"text", Printable(r.sample_text)}}},

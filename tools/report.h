@@ -12,6 +12,7 @@
 #include "allocator/ledger.h"
 #include "allocator/residency.h"
 #include "runtime/engine.h"
+#include "runtime/start_plan.h"
 #include "tools/dictionary.h"
 #include "tools/run_options.h"
 
@@ -44,6 +45,7 @@ struct RunReport {
   std::vector<TagBytes> tags;
   KvPlan kv;
   LedgerReport ledger;  // once serving
+  StartPlan plan;       // made before the start, measured once serving
   std::uint64_t scratch_bytes = 0, scratch_sum_bytes = 0;
   double plan_ratio = 1;
   std::vector<GraphLine> graphs;

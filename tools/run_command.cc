@@ -49,13 +49,13 @@ absl::Status CheckOptions(const RunOptions& options) {
   return absl::OkStatus();
 }
 
-EngineOptions MakeEngineOptions(const RunOptions& options, RunReport& report) {
+EngineOptions MakeEngineOptions(const RunOptions& options, const KvBudget& budget,
+                                RunReport& report) {
   EngineOptions engine{.max_batch = options.max_batch,
                        .max_prefill_tokens = options.max_prefill_tokens,
                        .max_sequence = options.max_sequence,
                        .decode_buckets = {},
                        .prefill_buckets = {},
-                       .utilization = options.utilization,
                        .chunk_bytes = options.chunk_bytes,
                        .residency = {.host_cap_bytes = options.host_cap_bytes},
                        .load_through_pool = options.through_pool,
@@ -63,6 +63,7 @@ EngineOptions MakeEngineOptions(const RunOptions& options, RunReport& report) {
                        .on_stage = {},
                        .on_load = ShowFraction,
                        .plant_stale_pointer = options.inject == Injection::kStalePointer};
+  engine.set_kv_budget(budget);
   // Each stage lasts until the next begins.
   engine.on_stage = [&report, last = std::string(),
                      since = Clock::now()](const std::string& stage) mutable {
@@ -81,6 +82,7 @@ absl::Status DescribeEngine(Engine& engine, RunReport& report) {
   report.scratch_sum_bytes = engine.graphs().scratch_sum_bytes();
   report.plan_ratio = engine.graphs().plan_ratio();
   HOLDFAST_ASSIGN_OR_RETURN(report.ledger, engine.Memory());
+  PutMeasured(report.ledger, report.plan);
   report.base_candidate = engine.arena().base_candidate();
   report.arena_base = absl::StrFormat("0x%x", engine.arena().window().base.value);
   return absl::OkStatus();
@@ -203,8 +205,18 @@ absl::StatusOr<RunReport> Run(const RunOptions& options) {
                       .have = static_cast<std::uint64_t>(model->limits().vocab)},
                      "text prompts need a byte-level model, with a vocabulary of 256");
   }
+  HOLDFAST_ASSIGN_OR_RETURN(
+      const KvBudget budget,
+      ChooseKvBudget(options.utilization, options.kv_bytes, options.kv_blocks));
+  EngineOptions engine_options = MakeEngineOptions(options, budget, report);
+  HOLDFAST_ASSIGN_OR_RETURN(engine_options.workspace_override,
+                            ReadWorkspaceOverride(ProcessEnvironment()));
+  // The same model once more: a plan reserves its spans in an arena of its own.
+  HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<MlaModel> planned, MlaModel::Open(options.model, type));
+  HOLDFAST_ASSIGN_OR_RETURN(report.plan,
+                            PlanStart(device->info(), std::move(planned), engine_options));
   absl::StatusOr<std::unique_ptr<Engine>> engine =
-      Engine::Create(*device, std::move(model), MakeEngineOptions(options, report));
+      Engine::Create(*device, std::move(model), engine_options);
   if (IsErrorKind(engine.status(), ErrorKind::kForeignPointer)) {
     report.failure =
         Failure{ReasonOf(engine.status()), std::string(engine.status().message())}.Text();

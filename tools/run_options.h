@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,9 @@ struct RunOptions {
   std::int32_t max_batch = 16;
   std::int32_t max_prefill_tokens = 128;
   std::int32_t max_sequence = 256;
-  double utilization = 0.9;
+  std::optional<double> utilization;  // at most one of the three; none: 0.9 of the device
+  std::optional<std::uint64_t> kv_bytes;
+  std::optional<std::int64_t> kv_blocks;
   std::uint64_t chunk_bytes = 256 * kMiB;
   std::uint64_t host_capacity_bytes = 4 * kGiB;  // of the host device
   std::uint64_t host_cap_bytes = UINT64_MAX;     // pinned memory for backups

@@ -57,7 +57,8 @@ void Show(const SoakReport& report) {
 }
 
 // Runs one leg; its first broken invariant is in the report.
-absl::Status RunLeg(Device& device, Neighbour* neighbour, const Leg& leg, SoakReport& report) {
+absl::Status RunLeg(Device& device, testing::Neighbour* neighbour, const Leg& leg,
+                    SoakReport& report) {
   const SoakOptions& options = report.options;
   ShowStage("starting an engine");
   HOLDFAST_ASSIGN_OR_RETURN(
@@ -110,9 +111,11 @@ absl::StatusOr<SoakReport> Soak(const SoakOptions& options) {
       OpenDevice(options.device, {.host_capacity_bytes = options.host_capacity_bytes}));
   report.device = device->info().name;
   report.driver = device->info().driver;
-  std::unique_ptr<Neighbour> neighbour;
+  std::unique_ptr<testing::Neighbour> neighbour;
   if (options.scribble) {
-    HOLDFAST_ASSIGN_OR_RETURN(neighbour, Neighbour::Start(device->info().spec));
+    HOLDFAST_ASSIGN_OR_RETURN(
+        neighbour,
+        testing::Neighbour::Start(testing::ScribblerInThisProgram(), device->info().spec));
   }
   const auto start = std::chrono::steady_clock::now();
   for (const Leg& leg : LegsOf(options)) {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "runtime/engine.h"
+#include "testing/scribble.h"
 #include "tools/proofs.h"
-#include "tools/scribble.h"
 #include "tools/soak.h"
 
 namespace holdfast {
@@ -18,7 +18,7 @@ namespace holdfast {
 class SoakCycles {
  public:
   // `neighbour` may be null: nobody scribbles. All must outlive it.
-  SoakCycles(Engine& engine, Neighbour* neighbour, std::uint64_t seed, SoakReport& report)
+  SoakCycles(Engine& engine, testing::Neighbour* neighbour, std::uint64_t seed, SoakReport& report)
       : engine_(engine), neighbour_(neighbour), random_(seed), report_(report) {}
 
   // The golden outputs. Errors are starts that failed.
@@ -45,7 +45,7 @@ class SoakCycles {
   absl::StatusOr<std::uint64_t> OwnBytes();
 
   Engine& engine_;
-  Neighbour* neighbour_;
+  testing::Neighbour* neighbour_;
   std::mt19937_64 random_;
   SoakReport& report_;
   bool planted_ = false;

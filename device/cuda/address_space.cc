@@ -10,10 +10,11 @@
 namespace holdfast {
 namespace {
 
-// The driver carves small reservations out of a pool of its own and ignores their hints: 24 MiB
-// were moved, 64 MiB honoured (driver 580, H200). A hinted reservation asks for this much and tells
-// the caller what it asked.
-constexpr std::uint64_t kLeastHintedBytes = 64 * kMiB;
+// The driver carves small reservations out of a pool of its own and ignores their hints. What is
+// small depends on what was freed before: in a new process 16 MiB were moved and 32 MiB honoured,
+// later 64 MiB were moved too (driver 580, H200). A hinted reservation asks for more and more, and
+// tells the caller what it asked.
+constexpr std::uint64_t kHintedBytes[] = {64 * kMiB, kGiB, 16 * kGiB};
 
 // What a shareable chunk is exported as.
 constexpr CUmemAllocationHandleType kHandleType = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
@@ -81,17 +82,34 @@ absl::StatusOr<std::uint64_t> AddressSpace::Granularity() const {
 
 absl::StatusOr<AddressRange> AddressSpace::Reserve(std::uint64_t bytes, DeviceAddress hint) {
   const std::lock_guard<std::mutex> change(changes_);
-  const std::uint64_t driver_bytes = hint ? std::max(bytes, kLeastHintedBytes) : bytes;
+  std::vector<std::uint64_t> sizes = {bytes};
+  if (hint) {
+    std::copy_if(std::begin(kHintedBytes), std::end(kHintedBytes), std::back_inserter(sizes),
+                 [bytes](std::uint64_t size) { return size > bytes; });
+    if (bytes < kHintedBytes[0]) sizes.erase(sizes.begin());
+  }
+  const DriverTable& driver = context_->driver();
   CUdeviceptr base = 0;
-  HOLDFAST_RETURN_IF_ERROR(
-      ToStatus(context_->driver().MemAddressReserve(&base, driver_bytes, /*alignment=*/0,
-                                                    hint.value, /*flags=*/0),
-               "cuMemAddressReserve",
-               {.object = RangeText({hint, bytes}),
-                .need = bytes,
-                .out_of_memory = ErrorKind::kAddressTaken}));
+  std::uint64_t held = 0;  // what the driver holds at `base`
+  for (const std::uint64_t size : sizes) {
+    CUdeviceptr got = 0;
+    const absl::Status status =
+        ToStatus(driver.MemAddressReserve(&got, size, /*alignment=*/0, hint.value, /*flags=*/0),
+                 "cuMemAddressReserve",
+                 {.object = RangeText({hint, bytes}),
+                  .need = bytes,
+                  .out_of_memory = ErrorKind::kAddressTaken});
+    if (!status.ok()) {
+      if (held != 0) break;  // somewhere else is better than nowhere
+      return status;
+    }
+    if (held != 0) static_cast<void>(driver.MemAddressFree(base, held));
+    base = got;
+    held = size;
+    if (!hint || got == hint.value) break;
+  }
   const std::lock_guard<std::mutex> books(books_);
-  reservations_[base] = {.bytes = bytes, .driver_bytes = driver_bytes};
+  reservations_[base] = {.bytes = bytes, .driver_bytes = held};
   return AddressRange{{base}, bytes};
 }
 

@@ -20,6 +20,9 @@ class CudaContext {
  public:
   // Errors as OpenCudaDevice says.
   static absl::StatusOr<std::unique_ptr<CudaContext>> Retain(int ordinal);
+  // For who only reads graphs of a program that has contexts of its own: holds no reference and is
+  // never made current. Lives for ever.
+  static const CudaContext& ForReading(const DriverTable& driver);
   ~CudaContext();
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;

@@ -6,7 +6,6 @@
 #include <queue>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -89,17 +88,25 @@ class Flattener {
     HOLDFAST_ASSIGN_OR_RETURN(const DriverEdges edges, GetEdges(driver, graph));
 
     std::vector<Place> places(nodes.size());
-    std::unordered_map<CUgraphNode, std::size_t> index;
+    std::vector<std::pair<CUgraphNode, std::size_t>> index;  // of each node, by handle
     index.reserve(nodes.size());
+    nodes_.reserve(nodes_.size() + nodes.size());
+    edges_.reserve(edges_.size() + edges.from.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       HOLDFAST_ASSIGN_OR_RETURN(places[i], AppendNode(nodes[i], i, scope));
-      index[nodes[i]] = i;
+      index.emplace_back(nodes[i], i);
     }
+    std::sort(index.begin(), index.end());
+    const auto find = [&index](CUgraphNode node) {
+      const auto found =
+          std::lower_bound(index.begin(), index.end(), std::pair{node, std::size_t{0}});
+      return found != index.end() && found->first == node ? found : index.end();
+    };
 
     std::vector<bool> has_predecessor(nodes.size()), has_successor(nodes.size());
     for (std::size_t i = 0; i < edges.from.size(); ++i) {
-      const auto from = index.find(edges.from[i]);
-      const auto to = index.find(edges.to[i]);
+      const auto from = find(edges.from[i]);
+      const auto to = find(edges.to[i]);
       if (from == index.end() || to == index.end()) {
         return MakeError({.kind = ErrorKind::kDriver, .object = "graph", .call = "cuGraphGetEdges"},
                          "an edge to a node that is not in the graph");
@@ -131,8 +138,10 @@ class Flattener {
     HOLDFAST_RETURN_IF_ERROR(ToStatus(driver.GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
     if (type == CU_GRAPH_NODE_TYPE_GRAPH) return AppendChild(node, number, scope);
     if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return AppendConditional(node, number, scope);
-    HOLDFAST_ASSIGN_OR_RETURN(NodeView view, ReadNode(context_, layouts_, node, type));
-    return Add(std::move(view), scope);
+    const Place place = Add({}, scope);
+    HOLDFAST_RETURN_IF_ERROR(ReadNode(context_, layouts_, node, type, nodes_.back()));
+    nodes_.back().scope = scope;
+    return place;
   }
 
   absl::StatusOr<Place> AppendChild(CUgraphNode node, std::size_t number,

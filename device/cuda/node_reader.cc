@@ -25,10 +25,9 @@ NodeView Plain(NodeKind kind) {
   return view;
 }
 
-std::vector<std::byte> CopyBytes(const void* from, std::size_t bytes) {
-  std::vector<std::byte> copy(bytes);
-  if (bytes != 0) std::memcpy(copy.data(), from, bytes);
-  return copy;
+ParameterView CopyParameter(std::uint32_t offset, const void* from, std::size_t bytes) {
+  const std::byte* const first = static_cast<const std::byte*>(from);
+  return {.offset = offset, .bytes = {first, first + bytes}};
 }
 
 // The parameter buffer that a launch through `extra` carries: a list of (key, value) pairs, ended
@@ -59,18 +58,19 @@ std::optional<ParameterBuffer> FindBuffer(void* const* extra) {
 // one parameter: no word may be missed because of how it was cut.
 std::vector<ParameterView> CutBuffer(const ParameterBuffer& buffer, const FunctionLayout& layout) {
   std::vector<ParameterView> parameters;
+  parameters.reserve(layout.parameters.size());
   std::size_t covered = 0;
   for (const FunctionLayout::Parameter& parameter : layout.parameters) {
     const std::size_t end = std::size_t{parameter.offset} + parameter.bytes;
     // Padding between parameters is below 8 bytes unless a type is over-aligned; then do not guess.
     if (end > buffer.bytes || parameter.offset < covered || parameter.offset - covered >= 8) {
-      return {{0, CopyBytes(buffer.data, buffer.bytes)}};
+      return {CopyParameter(0, buffer.data, buffer.bytes)};
     }
     parameters.push_back(
-        {parameter.offset, CopyBytes(buffer.data + parameter.offset, parameter.bytes)});
+        CopyParameter(parameter.offset, buffer.data + parameter.offset, parameter.bytes));
     covered = end;
   }
-  if (buffer.bytes - covered >= 8) return {{0, CopyBytes(buffer.data, buffer.bytes)}};
+  if (buffer.bytes - covered >= 8) return {CopyParameter(0, buffer.data, buffer.bytes)};
   return parameters;
 }
 
@@ -87,38 +87,49 @@ AddressRange PolicyWindow(const CudaContext& context, CUgraphNode node) {
   return {{reinterpret_cast<std::uint64_t>(window.base_ptr)}, window.num_bytes};
 }
 
-absl::StatusOr<NodeView> ReadKernel(const CudaContext& context, FunctionLayouts& layouts,
-                                    CUgraphNode node) {
+// Into `view`: most nodes are kernels, and a view is costly to move.
+absl::Status ReadKernel(const CudaContext& context, FunctionLayouts& layouts, CUgraphNode node,
+                        NodeView& view) {
+  const auto unless_lost = [&view](const absl::Status& status) {
+    if (!IsErrorKind(status, ErrorKind::kDeviceLost)) {
+      view = UnreadableNode("kernel", std::string(status.message()));
+      return absl::OkStatus();
+    }
+    return status;
+  };
   CUDA_KERNEL_NODE_PARAMS params = {};
   if (auto status = ToStatus(context.driver().GraphKernelNodeGetParams(node, &params),
                              "cuGraphKernelNodeGetParams");
       !status.ok()) {
-    return UnlessLost(status, "kernel");
+    return unless_lost(status);
   }
   const auto layout = layouts.Of(params.func, params.kern);
-  if (!layout.ok()) return UnlessLost(layout.status(), "kernel");
+  if (!layout.ok()) return unless_lost(layout.status());
   const FunctionLayout& function = **layout;
 
-  NodeView view;
   view.kind = NodeKind::kKernel;
   view.name = function.name;
   view.policy_window = PolicyWindow(context, node);
   // The driver gives the parameters in one of two forms, whichever the launch used.
   if (params.extra != nullptr) {
-    const auto buffer = FindBuffer(params.extra);
-    if (!buffer) return UnreadableNode(function.name, "parameters in an unknown form");
-    view.parameters = CutBuffer(*buffer, function);
-    return view;
+    if (const auto buffer = FindBuffer(params.extra)) {
+      view.parameters = CutBuffer(*buffer, function);
+    } else {
+      view = UnreadableNode(function.name, "parameters in an unknown form");
+    }
+    return absl::OkStatus();
   }
   if (params.kernelParams == nullptr && !function.parameters.empty()) {
-    return UnreadableNode(function.name, "the driver shows no parameters");
+    view = UnreadableNode(function.name, "the driver shows no parameters");
+    return absl::OkStatus();
   }
+  view.parameters.reserve(function.parameters.size());
   for (std::size_t i = 0; i < function.parameters.size(); ++i) {
     const FunctionLayout::Parameter& parameter = function.parameters[i];
     view.parameters.push_back(
-        {parameter.offset, CopyBytes(params.kernelParams[i], parameter.bytes)});
+        CopyParameter(parameter.offset, params.kernelParams[i], parameter.bytes));
   }
-  return view;
+  return absl::OkStatus();
 }
 
 // One side of a copy: its first byte, and how far past it the copy reaches.
@@ -240,18 +251,10 @@ absl::StatusOr<NodeView> ReadMemoryOperations(const CudaContext& context, CUgrap
   return view;
 }
 
-}  // namespace
-
-NodeView UnreadableNode(const std::string& what, const std::string& why) {
-  NodeView view = Plain(NodeKind::kUnreadable);
-  view.name = absl::StrCat(view.name, ": ", what, ": ", why);
-  return view;
-}
-
-absl::StatusOr<NodeView> ReadNode(const CudaContext& context, FunctionLayouts& layouts,
-                                  CUgraphNode node, CUgraphNodeType type) {
+// Any node but a kernel.
+absl::StatusOr<NodeView> ReadOther(const CudaContext& context, CUgraphNode node,
+                                   CUgraphNodeType type) {
   switch (type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL: return ReadKernel(context, layouts, node);
     case CU_GRAPH_NODE_TYPE_MEMCPY: return ReadCopy(context, node);
     case CU_GRAPH_NODE_TYPE_MEMSET: return ReadFill(context, node);
     case CU_GRAPH_NODE_TYPE_HOST: return Plain(NodeKind::kHost);
@@ -267,6 +270,21 @@ absl::StatusOr<NodeView> ReadNode(const CudaContext& context, FunctionLayouts& l
       return UnreadableNode(absl::StrCat("node of type ", static_cast<int>(type)),
                             "not known to this build");
   }
+}
+
+}  // namespace
+
+NodeView UnreadableNode(const std::string& what, const std::string& why) {
+  NodeView view = Plain(NodeKind::kUnreadable);
+  view.name = absl::StrCat(view.name, ": ", what, ": ", why);
+  return view;
+}
+
+absl::Status ReadNode(const CudaContext& context, FunctionLayouts& layouts, CUgraphNode node,
+                      CUgraphNodeType type, NodeView& view) {
+  if (type == CU_GRAPH_NODE_TYPE_KERNEL) return ReadKernel(context, layouts, node, view);
+  HOLDFAST_ASSIGN_OR_RETURN(view, ReadOther(context, node, type));
+  return absl::OkStatus();
 }
 
 }  // namespace holdfast

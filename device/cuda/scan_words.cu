@@ -4,7 +4,8 @@
 namespace holdfast {
 namespace {
 
-// The known ranges and their counts live in shared memory: the request lies across the bus.
+// The known ranges and their counts live in shared memory: the request lies across the bus. The host
+// looks at it when the kernel is done, so its atomics need not reach further than this GPU.
 __global__ void __launch_bounds__(kScanBlockThreads) ScanWords(ScanWordsParams params) {
   __shared__ WordScan::Range ranges[kMaxScanRanges];
   __shared__ unsigned counts[kMaxScanRanges];
@@ -28,7 +29,7 @@ __global__ void __launch_bounds__(kScanBlockThreads) ScanWords(ScanWordsParams p
       continue;
     }
     const std::uint64_t hit =
-        atomicAdd_system(reinterpret_cast<unsigned long long*>(&scan.found), 1ull);
+        atomicAdd(reinterpret_cast<unsigned long long*>(&scan.found), 1ull);
     if (hit < kMaxScanHits) {
       scan.hits[hit].offset = i * 8;
       scan.hits[hit].word = word;
@@ -37,7 +38,7 @@ __global__ void __launch_bounds__(kScanBlockThreads) ScanWords(ScanWordsParams p
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < range_count; i += kScanBlockThreads) {
     if (counts[i] == 0) continue;
-    atomicAdd_system(reinterpret_cast<unsigned long long*>(&scan.counts[i]),
+    atomicAdd(reinterpret_cast<unsigned long long*>(&scan.counts[i]),
                      static_cast<unsigned long long>(counts[i]));
   }
 }

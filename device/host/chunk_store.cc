@@ -115,6 +115,24 @@ absl::Status ChunkStore::TakeForDriver(std::uint64_t bytes, const std::string& w
   return absl::OkStatus();
 }
 
+absl::Status ChunkStore::TakeForNeighbour(std::uint64_t bytes) {
+  HOLDFAST_RETURN_IF_ERROR(CheckRoom(bytes, "neighbour"));
+  neighbour_bytes_ += bytes;
+  return absl::OkStatus();
+}
+
+absl::Status ChunkStore::GiveFromNeighbour(std::uint64_t bytes) {
+  if (bytes > neighbour_bytes_) {
+    return MakeError({.kind = ErrorKind::kInvalidArgument,
+                      .object = "neighbour",
+                      .need = bytes,
+                      .have = neighbour_bytes_},
+                     "gives back more than it took");
+  }
+  neighbour_bytes_ -= bytes;
+  return absl::OkStatus();
+}
+
 absl::Status ChunkStore::Release(ChunkHandle handle) {
   const auto chunk = chunks_.find(handle.id);
   if (chunk == chunks_.end() || chunk->second.released) return NoSuchChunk();

@@ -54,6 +54,9 @@ class ChunkStore {
   // Physical memory that is no chunk: what a driver would take for itself. kOutOfMemory.
   absl::Status TakeForDriver(std::uint64_t bytes, const std::string& what);
   void GiveFromDriver(std::uint64_t bytes) { driver_bytes_ -= bytes; }
+  // The same for another process on the device: gone from the free bytes, in no figure of this one.
+  absl::Status TakeForNeighbour(std::uint64_t bytes);
+  absl::Status GiveFromNeighbour(std::uint64_t bytes);
 
   // The file that the chunk's pages are in.
   int FileOf(const HostChunk& chunk) const {
@@ -63,7 +66,9 @@ class ChunkStore {
   std::uint64_t used_bytes() const { return used_bytes_; }
   std::uint64_t imported_bytes() const { return imported_bytes_; }
   std::uint64_t driver_bytes() const { return driver_bytes_; }
-  std::uint64_t free_bytes() const { return capacity_bytes_ - used_bytes_ - driver_bytes_; }
+  std::uint64_t free_bytes() const {
+    return capacity_bytes_ - used_bytes_ - driver_bytes_ - neighbour_bytes_;
+  }
 
  private:
   ChunkStore(FileDescriptor file, std::uint64_t capacity_bytes)
@@ -77,6 +82,7 @@ class ChunkStore {
   std::uint64_t used_bytes_ = 0;  // chunks with pages: held or still mapped
   std::uint64_t imported_bytes_ = 0;
   std::uint64_t driver_bytes_ = 0;
+  std::uint64_t neighbour_bytes_ = 0;
   std::uint64_t end_offset_ = 0;  // every offset below it has been used
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, HostChunk> chunks_;  // by handle id

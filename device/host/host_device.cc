@@ -102,6 +102,8 @@ class HostDevice final : public Device {
     set_info(std::move(info));
   }
 
+  HostMemory& memory() { return memory_; }
+
  private:
   absl::StatusOr<AddressRange> DoReserveAddress(std::uint64_t bytes, DeviceAddress hint) override {
     return memory_.Reserve(bytes, hint);
@@ -321,6 +323,27 @@ class HostDevice final : public Device {
 };
 
 }  // namespace
+
+namespace {
+
+absl::StatusOr<HostMemory*> HostMemoryOf(Device& device) {
+  auto* const host = dynamic_cast<HostDevice*>(&device);
+  if (host != nullptr) return &host->memory();
+  return MakeError({.kind = ErrorKind::kUnsupported, .object = device.info().spec},
+                   "only a host device pretends to have a neighbour");
+}
+
+}  // namespace
+
+absl::Status TakeForNeighbour(Device& device, std::uint64_t bytes) {
+  HOLDFAST_ASSIGN_OR_RETURN(HostMemory* const memory, HostMemoryOf(device));
+  return memory->TakeForNeighbour(bytes);
+}
+
+absl::Status GiveFromNeighbour(Device& device, std::uint64_t bytes) {
+  HOLDFAST_ASSIGN_OR_RETURN(HostMemory* const memory, HostMemoryOf(device));
+  return memory->GiveFromNeighbour(bytes);
+}
 
 absl::StatusOr<std::unique_ptr<Device>> OpenHostDevice(const DeviceOptions& options) {
   const std::uint64_t capacity = options.host_capacity_bytes;

@@ -4,6 +4,7 @@
 #ifndef HOLDFAST_DEVICE_HOST_HOST_DEVICE_H_
 #define HOLDFAST_DEVICE_HOST_HOST_DEVICE_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -14,6 +15,12 @@ namespace holdfast {
 // Devices opened in one process are independent: each has its own memory and does not know the
 // others'.
 absl::StatusOr<std::unique_ptr<Device>> OpenHostDevice(const DeviceOptions& options);
+
+// Another process on a host device, as far as its memory shows: bytes that are gone from the free
+// ones and in no figure of this process. kOutOfMemory; kInvalidArgument for more than was taken;
+// kUnsupported for a device that is none of the host's.
+absl::Status TakeForNeighbour(Device& device, std::uint64_t bytes);
+absl::Status GiveFromNeighbour(Device& device, std::uint64_t bytes);
 
 }  // namespace holdfast
 

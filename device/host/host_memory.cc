@@ -196,6 +196,16 @@ void HostMemory::GiveFromDriver(std::uint64_t bytes) {
   chunks_.GiveFromDriver(bytes);
 }
 
+absl::Status HostMemory::TakeForNeighbour(std::uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return chunks_.TakeForNeighbour(bytes);
+}
+
+absl::Status HostMemory::GiveFromNeighbour(std::uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return chunks_.GiveFromNeighbour(bytes);
+}
+
 absl::StatusOr<std::byte*> HostMemory::AllocateBuffer(std::uint64_t bytes, HostMemoryKind kind) {
   std::lock_guard<std::mutex> lock(mutex_);
   const bool pinned = kind == HostMemoryKind::kPinned;

@@ -45,6 +45,8 @@ class HostMemory {
   // Bytes that are no chunks, as ChunkStore counts them.
   absl::Status TakeForDriver(std::uint64_t bytes, const std::string& what);
   void GiveFromDriver(std::uint64_t bytes);
+  absl::Status TakeForNeighbour(std::uint64_t bytes);
+  absl::Status GiveFromNeighbour(std::uint64_t bytes);
   absl::StatusOr<std::byte*> AllocateBuffer(std::uint64_t bytes, HostMemoryKind kind);
   absl::Status FreeBuffer(std::byte* data);
 

@@ -2,8 +2,8 @@
 #include <chrono>
 #include <cstdio>
 
-#include "allocator/residency.h"
-#include "graphs/graph.h"
+#include "holdfast/allocator/residency.h"
+#include "holdfast/graphs/graph.h"
 
 using namespace holdfast;
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "tests/device/gate.h"
+#include "testing/gate.h"
 #include "tests/device/status_matchers.h"
 #include "tests/device/test_device.h"
 

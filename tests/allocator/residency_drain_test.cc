@@ -3,8 +3,8 @@
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "testing/gate.h"
 #include "tests/allocator/residency_rig.h"
-#include "tests/device/gate.h"
 
 namespace holdfast {
 namespace {

@@ -1,7 +1,7 @@
 // Verifies that every planted fault is caught by the proof it aims at.
 #include "gtest/gtest.h"
+#include "testing/gate.h"
 #include "tests/allocator/residency_rig.h"
-#include "tests/device/gate.h"
 
 namespace holdfast {
 namespace {

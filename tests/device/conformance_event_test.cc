@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "testing/gate.h"
 #include "tests/device/device_fixture.h"
-#include "tests/device/gate.h"
 
 namespace holdfast {
 namespace {

@@ -3,8 +3,8 @@
 #include <numeric>
 #include <vector>
 
+#include "testing/gate.h"
 #include "tests/device/device_fixture.h"
-#include "tests/device/gate.h"
 #include "tests/device/test_ops.h"
 
 namespace holdfast {

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "testing/gate.h"
 #include "tests/device/device_fixture.h"
-#include "tests/device/gate.h"
 #include "tests/device/test_ops.h"
 
 namespace holdfast {

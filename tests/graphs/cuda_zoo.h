@@ -31,11 +31,14 @@ struct __attribute__((packed)) PackedPointers {
 };
 cudaError_t LaunchPacked(cudaStream_t stream, const PackedPointers& pointers);
 
-// A tensor map by itself, and one inside a struct with a pointer behind it.
+// A tensor map by itself, and one inside a struct with a pointer behind it. The map's alignment
+// would leave padding at the end, whose bytes no two launches need to have in common.
 struct MapAndPointer {
   CUtensorMap map;
   float* out;
+  std::uint64_t zero[15];
 };
+static_assert(sizeof(MapAndPointer) == 2 * sizeof(CUtensorMap));
 cudaError_t LaunchTensorMap(cudaStream_t stream, const CUtensorMap& map, float* out);
 cudaError_t LaunchMapAndPointer(cudaStream_t stream, const MapAndPointer& params);
 

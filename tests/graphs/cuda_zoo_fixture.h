@@ -147,7 +147,8 @@ class CudaAuditTest : public testing::Test {
     ASSERT_CUDA(LaunchTensorMap(stream_, map, Plant<float>("beside a map", "out", 512)));
     alignas(128)
         MapAndPointer inside = {.map = EncodeMap(Plant<void>("map in a struct", "map", 2048)),
-                                .out = Plant<float>("behind a map", "out", 768)};
+                                .out = Plant<float>("behind a map", "out", 768),
+                                .zero = {}};
     ASSERT_CUDA(LaunchMapAndPointer(stream_, inside));
     ASSERT_CUDA(LaunchMixed(stream_, 'x', Plant<float>("mixed, in", "in", 12), 3,
                             Plant<float>("mixed, out", "out", 2048), 4));

@@ -9,7 +9,7 @@
 #include "allocator/residency.h"
 #include "graphs/padding.h"
 #include "graphs/staging_ring.h"
-#include "tests/device/gate.h"
+#include "testing/gate.h"
 #include "tests/graphs/field_rig.h"
 
 namespace holdfast {

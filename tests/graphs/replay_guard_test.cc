@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "graphs/graph.h"
-#include "tests/device/gate.h"
+#include "testing/gate.h"
 #include "tests/graphs/toy_step.h"
 
 namespace holdfast {

@@ -110,7 +110,7 @@ TEST_F(ShiftedAuditTest, AnAlignedPointerThatStayedIsReportedBySpan) {
 // something else than the shift.
 TEST_F(ShiftedAuditTest, WordsThatMovedOtherwiseAreReported) {
   const auto view = [&](std::uint64_t pointer) {
-    ParameterView parameter{.offset = 0, .bytes = std::vector<std::byte>(16)};
+    ParameterView parameter{.offset = 0, .bytes = ParameterView::Bytes(16)};
     std::memcpy(parameter.bytes.data() + 4, &pointer, sizeof(pointer));
     return ViewOf({KernelNode("packed", {parameter})});
   };

@@ -14,7 +14,7 @@ namespace holdfast {
 // A parameter at `offset` of the parameter buffer, made of whole words after `skip` bytes of 0xEE.
 inline ParameterView Words(const std::vector<std::uint64_t>& words, std::uint32_t offset = 0,
                            std::size_t skip = 0) {
-  ParameterView parameter{.offset = offset, .bytes = std::vector<std::byte>(skip, std::byte{0xEE})};
+  ParameterView parameter{.offset = offset, .bytes = ParameterView::Bytes(skip, std::byte{0xEE})};
   parameter.bytes.resize(skip + words.size() * sizeof(std::uint64_t));
   std::memcpy(parameter.bytes.data() + skip, words.data(), words.size() * sizeof(std::uint64_t));
   return parameter;

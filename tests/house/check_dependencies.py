@@ -1,6 +1,7 @@
 """Verifies that layers include only what lies below them, and that only device/ sees the driver and the OS.
 
-device <- allocator <- {graphs, attention} <- runtime <- {tools, python}; examples use what users may use.
+device <- allocator <- {graphs, attention} <- runtime <- testing <- tools; python beside testing; examples use what
+users may use; preload, which audits foreign programs, hangs from graphs and nobody uses it.
 """
 import re
 
@@ -13,8 +14,14 @@ BELOW = {
     "attention": {"device", "allocator"},
     "runtime": {"device", "allocator", "graphs", "attention"},
 }
-BELOW["tools"] = BELOW["python"] = BELOW["examples"] = set(BELOW)
+BELOW["python"] = set(BELOW)
+BELOW["testing"] = set(BELOW) - {"python"}
+BELOW["tools"] = BELOW["examples"] = set(BELOW)
+BELOW["preload"] = {"device", "allocator", "graphs"}
 LAYERS = set(BELOW)
+
+# Headers of the kit that need no library: tests of the layers below may use them.
+FOR_ALL_TESTS = {"testing/gate.h"}
 
 # Headers through which memory could be had behind the device's back.
 DRIVER_HEADER = re.compile(
@@ -35,6 +42,8 @@ def check_include(name, bracket, header):
     target = header.split("/")[0]
     if target == "tests" and top != "tests":
         return f"{top}/ must not include {header}"
+    if top == "tests" and header in FOR_ALL_TESTS:
+        return None
     owner = name.parts[1] if top == "tests" and len(name.parts) > 2 else top
     if owner in BELOW and target in LAYERS and target != owner and target not in BELOW[owner]:
         return f"{top}/ must not include {header}" if top != "tests" else (
@@ -70,6 +79,9 @@ SOUND = {
     "attention/kernels/a.cu": "#include <cuda_bf16.h>\n#include \"device/op.h\"\n",
     "runtime/a.cc": "#include \"graphs/a.h\"\n#include \"attention/a.h\"\n",
     "tests/device/a_test.cc": "#include <cuda_runtime_api.h>\n#include \"tests/device/test_device.h\"\n",
+    "tests/device/b_test.cc": "#include \"testing/gate.h\"\n",
+    "testing/a.cc": "#include \"runtime/a.h\"\n#include \"graphs/a.h\"\n",
+    "tools/a.cc": "#include \"testing/a.h\"\n",
     "tools/CMakeLists.txt": "target_link_libraries(holdfast PRIVATE holdfast::runtime)\n",
 }
 FAULTS = [
@@ -78,6 +90,11 @@ FAULTS = [
     ({"device/b.cc": "#include \"allocator/a.h\"\n"}, "device/ must not include allocator/a.h"),
     ({"allocator/b.cc": "#include \"runtime/a.h\"\n"}, "allocator/ must not include runtime/a.h"),
     ({"runtime/b.cc": "#include \"tools/a.h\"\n"}, "runtime/ must not include tools/a.h"),
+    ({"runtime/b.cc": "#include \"testing/a.h\"\n"}, "runtime/ must not include testing/a.h"),
+    ({"tests/device/b_test.cc": "#include \"testing/battery.h\"\n"}, "tests/device/ must not include testing/battery.h"),
+    ({"device/b.cc": "#include \"testing/gate.h\"\n"}, "device/ must not include testing/gate.h"),
+    ({"testing/b.cc": "#include \"tools/a.h\"\n"}, "testing/ must not include tools/a.h"),
+    ({"testing/b.cc": "#include <sys/mman.h>\n"}, "only device/ may include sys/mman.h"),
     ({"runtime/b.cc": "#include \"tests/device/test_device.h\"\n"}, "runtime/ must not include tests/"),
     ({"tests/graphs/b_test.cc": "#include \"runtime/a.h\"\n"}, "tests/graphs/ must not include"),
     ({"allocator/b.cc": "#include <sys/mman.h>\n"}, "only device/ may include sys/mman.h"),
@@ -87,6 +104,9 @@ FAULTS = [
     ({"examples/b.cc": "#include <cudaTypedefs.h>\n"}, "only device/ may include cudaTypedefs.h"),
     ({"graphs/b.cc": "#include \"../allocator/a.h\"\n"}, "is not a path from the root"),
     ({"graphs/b.cc": "#include \"a.h\"\n"}, "is not a path from the root"),
+    ({"preload/b.cc": "#include \"runtime/a.h\"\n"}, "preload/ must not include runtime/a.h"),
+    ({"preload/b.cc": "#include <cuda.h>\n"}, "only device/ may include cuda.h"),
+    ({"tools/b.cc": "#include \"preload/a.h\"\n"}, "tools/ must not include preload/a.h"),
     ({"graphs/CMakeLists.txt": "holdfast_library(graphs SOURCES a.cc DEPENDS holdfast::attention)\n"},
      "graphs/CMakeLists.txt:1: graphs/ must not link attention"),
 ]

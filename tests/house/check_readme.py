@@ -1,31 +1,39 @@
-"""Verifies that README.md shows exactly the program that the build compiles and runs."""
+"""Verifies that README.md shows exactly the program, and the project for it, that the tests build and run."""
 import re
 
 import tree
 
 PROGRAM = "examples/quickstart/quickstart.cc"
-LINK = f"]({PROGRAM})"
-BLOCK = re.compile(r"^```cpp\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PROJECT = "examples/quickstart/CMakeLists.txt"
+
+
+def check_block(root, readme, language, shown):
+    """The one block of a language is the file `shown`, which is linked."""
+    if f"]({shown})" not in readme:
+        return [f"README.md:1: does not link {shown}"]
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+    if len(blocks) != 1:
+        return [f"README.md:1: {len(blocks)} {language} blocks instead of one"]
+    if blocks[0] != (root / shown).read_text(encoding="utf-8"):
+        return [f"README.md:1: the {language} block is not {shown}"]
+    return []
 
 
 def check(root):
     readme = (root / "README.md").read_text(encoding="utf-8")
-    program = (root / PROGRAM).read_text(encoding="utf-8")
-    if LINK not in readme:
-        return [f"README.md:1: does not link {PROGRAM}"]
-    blocks = BLOCK.findall(readme)
-    if len(blocks) != 1:
-        return [f"README.md:1: {len(blocks)} cpp blocks instead of one"]
-    if blocks[0] != program:
-        return [f"README.md:1: the cpp block is not {PROGRAM}"]
-    return []
+    return check_block(root, readme, "cpp", PROGRAM) + check_block(root, readme, "cmake", PROJECT)
 
 
-SOUND = {PROGRAM: "int main() {}\n", "README.md": f"[it]({PROGRAM})\n```cpp\nint main() {{}}\n```\nend\n"}
+LINKS = f"[it]({PROGRAM}) [its project]({PROJECT})\n"
+CPP = "```cpp\nint main() {}\n```\n"
+CMAKE = "```cmake\nproject(p)\n```\n"
+SOUND = {PROGRAM: "int main() {}\n", PROJECT: "project(p)\n", "README.md": LINKS + CPP + CMAKE + "end\n"}
 FAULTS = [
     ({PROGRAM: "int main() { return 0; }\n"}, "the cpp block is not"),
-    ({"README.md": f"[it]({PROGRAM})\n"}, "0 cpp blocks"),
-    ({"README.md": "```cpp\nint main() {}\n```\n"}, "does not link"),
+    ({PROJECT: "project(q)\n"}, "the cmake block is not"),
+    ({"README.md": LINKS + CMAKE}, "0 cpp blocks"),
+    ({"README.md": LINKS + CPP}, "0 cmake blocks"),
+    ({"README.md": CPP + CMAKE}, "does not link"),
 ]
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ bundle=$scratch/bundle
 mkdir -p "$bundle/bin" "$bundle/tests"
 echo 'import sys; print(sys.argv[1:])' >"$bundle/tests/cli_test.py"
 cp "$bundle/tests/cli_test.py" "$bundle/tests/audit_cli_test.py"
+cp "$bundle/tests/cli_test.py" "$bundle/tests/outside_program_test.py"
+cp "$bundle/tests/cli_test.py" "$bundle/tests/check_cli_test.py"
 cp tests/gpu/run_bundle.sh "$bundle/run"
 
 program() {  # NAME EXIT_STATUS: prints the test device and its arguments
@@ -28,14 +30,15 @@ program a_test 0
 program b_test 0
 program holdfast 0
 run_bundle 0 --out "$scratch/good" --device host
-grep -qx "7 passed, 0 failed" "$scratch/out" || die "no count of seven passes"
+grep -qx "10 passed, 0 failed" "$scratch/out" || die "no count of ten passes"
 grep -q '^host --gtest_output=json:' "$scratch/good/a_test.log" || die "the device was not passed on"
 grep -q -- '--device host --dictionary share/words' "$scratch/good/demo.log" || die "the demo did not get its arguments"
 grep -q -- '--cycles 200' "$scratch/good/soak.log" || die "the soak did not get its arguments"
+grep -q -- '--plugin bin/heat_plugin.so --device host' "$scratch/good/check_plugin.log" || die "no plug-in was checked"
 [[ ! -e $scratch/good/bench_sleep.log ]] || die "a benchmark ran unasked"
 run_bundle 0 --out "$scratch/bench" --device host --bench
 grep -q -- '--suite goals' "$scratch/bench/bench_sleep.log" || die "--bench ran no benchmark"
-python3 -c 'import json,sys; s = json.load(open(sys.argv[1])); sys.exit(s["passed"] != 7 or s["failed"] != 0)' \
+python3 -c 'import json,sys; s = json.load(open(sys.argv[1])); sys.exit(s["passed"] != 10 or s["failed"] != 0)' \
   "$scratch/good/summary.json" || die "summary.json is wrong"
 
 program a_test 1

@@ -4,15 +4,16 @@
 #include <memory>
 #include <string>
 
+#include "testing/failure_matrix.h"
 #include "tools/command.h"
-#include "tools/failure_matrix.h"
+#include "tools/progress.h"
 #include "tools/report.h"
 
 namespace holdfast {
 namespace {
 
 struct FailuresOptions {
-  FailureMatrixOptions matrix;
+  testing::FailureMatrixOptions matrix;
   std::string device = "auto";
   std::string markdown, json;
 };
@@ -20,11 +21,13 @@ struct FailuresOptions {
 int FailuresMain(const FailuresOptions& options) {
   const absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(options.device);
   if (!device.ok()) return Complain(device.status());
-  const absl::StatusOr<FailureMatrix> matrix = RunFailureMatrix(**device, options.matrix);
+  const absl::StatusOr<testing::FailureMatrix> matrix =
+      testing::RunFailureMatrix(**device, options.matrix);
+  ClearProgress();
   if (!matrix.ok()) return Complain(matrix.status());
-  const std::string page = FailureMarkdown(*matrix);
+  const std::string page = testing::FailureMarkdown(*matrix);
   if (!options.json.empty()) {
-    if (const absl::Status s = WriteFile(options.json, FailureJson(*matrix)); !s.ok()) {
+    if (const absl::Status s = WriteFile(options.json, testing::FailureJson(*matrix)); !s.ok()) {
       return Complain(s);
     }
   }
@@ -41,9 +44,11 @@ int FailuresMain(const FailuresOptions& options) {
 }  // namespace
 
 Command AddFailuresCommand(CLI::App& parent) {
-  static const std::map<std::string, PlantedFailure> plants = {
-      {"leak", PlantedFailure::kLeak}, {"lost-bytes", PlantedFailure::kLostBytes}};
+  static const std::map<std::string, testing::PlantedFailure> plants = {
+      {"leak", testing::PlantedFailure::kLeak},
+      {"lost-bytes", testing::PlantedFailure::kLostBytes}};
   const auto options = std::make_shared<FailuresOptions>();
+  options->matrix.on_stage = ShowStage;
   CLI::App* const parser = parent.add_subcommand(
       "failures", "fail every device call of sleep and wake in turn, and see what is left");
   parser->add_option("--device", options->device, "auto, host or cuda:N")->capture_default_str();

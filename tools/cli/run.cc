@@ -28,8 +28,11 @@ void AddRunFlags(CLI::App& run, RunOptions& o) {
       ->capture_default_str();
   run.add_option("--max-sequence", o.max_sequence, "prompt and output together, in tokens")
       ->capture_default_str();
-  run.add_option("--utilization", o.utilization, "share of device memory that may be in use")
-      ->capture_default_str();
+  run.add_option("--utilization", o.utilization,
+                 "share of device memory that this process may hold (0.9)");
+  run.add_option("--kv-bytes", o.kv_bytes, "instead: what the KV cache gets, e.g. 2GiB")
+      ->transform(size);
+  run.add_option("--kv-blocks", o.kv_blocks, "instead: its blocks, the null block among them");
   run.add_option("--chunk-bytes", o.chunk_bytes, "largest physical allocation, e.g. 256MiB")
       ->transform(size);
   run.add_option("--host-capacity", o.host_capacity_bytes, "memory of the host device, e.g. 4GiB")

@@ -1,5 +1,5 @@
 // `holdfast scribble`: its flags.
-#include "tools/scribble.h"
+#include "testing/scribble.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -21,10 +21,11 @@ struct ScribbleOptions {
 
 int ScribbleMain(const ScribbleOptions& options) {
   if (options.serve) {
-    const absl::Status served = ServeNeighbour(options.device, std::cin, std::cout);
+    const absl::Status served = testing::ServeNeighbour(options.device, std::cin, std::cout);
     return served.ok() ? kPass : Complain(served);
   }
-  if (const absl::Status s = Scribble(options.device, options.bytes); !s.ok()) return Complain(s);
+  if (const absl::Status s = testing::Scribble(options.device, options.bytes); !s.ok())
+    return Complain(s);
   std::printf("scribbled over %s\n", FormatBytes(options.bytes).c_str());
   return kPass;
 }
