@@ -213,8 +213,8 @@ class Arena {
                                bool read) const;
 
   // -- For residency only
-  // ------------------------------------------------------------------------------ One transition
-  // at a time holds this; the others wait their turn. Refill hooks run under it.
+
+  // One transition at a time holds this; the others wait their turn. Refill hooks run under it.
   std::mutex& transition_mutex() { return transition_mutex_; }
   std::vector<ArenaGroup>& groups() { return groups_; }  // under transition_mutex()
   void BumpEpoch() { epoch_.fetch_add(1, std::memory_order_acq_rel); }

@@ -128,9 +128,9 @@ class Residency {
   absl::Status WaitSpan(SpanId span, Deadline deadline) const;
 
   // -- Host memory ahead of time
-  // ------------------------------------------------------------------- Makes the backups that a
-  // sleep of these tags would need, so that it does not have to. Exact sizes; serving goes on
-  // meanwhile. As Sleep for host memory.
+
+  // Makes the backups that a sleep of these tags would need, so that it does not have to. Exact
+  // sizes; serving goes on meanwhile. As Sleep for host memory.
   absl::Status Prepare(const std::vector<std::string>& tags);
   // The same beside the caller; the next Sleep or Prepare takes what there is, and the error.
   absl::Status PrepareInBackground(const std::vector<std::string>& tags);
@@ -140,9 +140,9 @@ class Residency {
   std::uint64_t backing_bytes() const;
 
   // -- Loading through the pool
-  // ---------------------------------------------------------------------- The rooms behind a
-  // committed, resident span of a kept group, in address order. The loader writes the contents
-  // there and copies them to the device from there.
+
+  // The rooms behind a committed, resident span of a kept group, in address order. The loader
+  // writes the contents there and copies them to the device from there.
   absl::StatusOr<std::vector<StagedPiece>> Stage(SpanId span);
   // Once all spans of the tag are loaded (and sealed, if they are to be): the rooms are taken as
   // backups, so that the first sleep copies nothing. Compares device and host by hash first

@@ -4,11 +4,11 @@
 //   WorkspaceOptions options{.lanes = 2, .micro_batches = 2, .extent_bytes = 4 * kGiB};
 //   groups += *WorkspaceManager::Groups(options);            // of the arena, before it is made
 //   auto workspace = *WorkspaceManager::Create(*arena, options);
-//   workspace->Reserve("mla_sparse", {{"q_concat", n}, {"context", m}});   // worst cases, no
-//   memory workspace->Commit();                                     // pages behind all slots auto
-//   lease = *workspace->Acquire({.lane = 1}, stream, "mla_sparse", {{"q_concat", k}});
+//   workspace->Reserve("mla_sparse", {{"q_concat", n}, {"context", m}});  // worst case; no memory
+//   workspace->Commit();                                                  // pages behind all slots
+//   auto lease = *workspace->Acquire({.lane = 1}, stream, "mla_sparse", {{"q_concat", k}});
 //   ... lease.address(0) ...;  lease.Release();
-//   workspace->Lock();                                       // with graphs or without
+//   workspace->Lock();                                                    // with graphs or without
 //
 // Each slot is a span ("lane0.mb1.workspace", scratch) whose address space is reserved for the
 // largest need; pages are added in place, so its base never moves and no graph goes stale. All
@@ -110,11 +110,12 @@ class WorkspaceManager {
   WorkspaceManager& operator=(const WorkspaceManager&) = delete;
 
   // -- Before the lock
-  // ------------------------------------------------------------------------------- A user's worst
-  // case: one combined request. Touches no memory; the need of every slot becomes the largest of
-  // all. Asked again, the user's larger need counts. kOutOfExtent (need, have) beyond the extent or
-  // beyond an override that is not forced; kLocked if it is more than was locked (naming user,
-  // need, have, the caller's file and line); kInvalidArgument. A refusal changes nothing.
+
+  // A user's worst case: one combined request. Touches no memory; the need of every slot becomes
+  // the largest of all. Asked again, the user's larger need counts. kOutOfExtent (need, have)
+  // beyond the extent or beyond an override that is not forced; kLocked if it is more than was
+  // locked (naming user, need, have, the caller's file and line); kInvalidArgument. A refusal
+  // changes nothing.
   absl::Status Reserve(const std::string& user, const std::vector<WorkspaceRequest>& requests,
                        const Where& where = Where::current());
   // Puts pages behind the need of all slots, or of none. As Arena::Commit.
@@ -126,9 +127,9 @@ class WorkspaceManager {
   bool locked() const;
 
   // -- Scratch
-  // --------------------------------------------------------------------------------------- One
-  // combined request at the base of the slot, for work on `stream`, the lane's. Before the lock the
-  // slots grow to it, in place. kInvalidArgument (an unknown lane or micro-batch, or as
+
+  // One combined request at the base of the slot, for work on `stream`, the lane's. Before the lock
+  // the slots grow to it, in place. kInvalidArgument (an unknown lane or micro-batch, or as
   // PackRequests), kBusy (another lease of the slot is alive: named), kAsleep, kLocked (needs more
   // than was locked) or kOutOfExtent as Reserve, kOutOfMemory; with poison kCorrupted, naming the
   // user before and the first leaf that was written to after the lease's end. Not while capturing.
@@ -148,15 +149,15 @@ class WorkspaceManager {
   absl::StatusOr<SpanId> CaptureSpan(WorkspaceSlot slot);
 
   // -- Persistent resources
-  // -------------------------------------------------------------------------- Made and zeroed at
-  // the first call, the same ever after; nobody zeroes it again. kInvalidArgument if type or shape
-  // are not those of the first call (both are named), kLocked if it is missing and the workspace is
-  // locked, kOutOfExtent, kOutOfMemory, kAsleep.
+
+  // Made and zeroed at the first call, the same ever after; nobody zeroes it again.
+  // kInvalidArgument if type or shape are not those of the first call (both are named), kLocked if
+  // it is missing and the workspace is locked, kOutOfExtent, kOutOfMemory, kAsleep.
   absl::StatusOr<PersistentResource> Persistent(WorkspaceSlot slot, const PersistentSpec& spec,
                                                 const Where& where = Where::current());
 
   // -- Figures
-  // ---------------------------------------------------------------------------------------
+
   WorkspaceReport Report() const;
   std::uint64_t slot_bytes() const;  // of each slot: what a request may take
   int lanes() const { return options_.lanes; }

@@ -190,9 +190,9 @@ class Device {
   CallTable& calls() { return calls_; }
 
   // -- Address space and physical memory
-  // --------------------------------------------------------------- Reserves `bytes` (rounded up to
-  // the granularity), at `hint` if the device honours it: compare the result. Nothing is mapped;
-  // kAddressTaken or kDriver.
+
+  // Reserves `bytes` (rounded up to the granularity), at `hint` if the device honours it: compare
+  // the result. Nothing is mapped; kAddressTaken or kDriver.
   absl::StatusOr<AddressRange> ReserveAddress(std::uint64_t bytes, DeviceAddress hint);
   // Gives back a whole reservation in which nothing is mapped.
   absl::Status FreeAddress(AddressRange range);
@@ -223,12 +223,12 @@ class Device {
                                           HostMemoryKind kind = HostMemoryKind::kPinned);
 
   // -- Local memory
-  // ------------------------------------------------------------------------------------- A driver
-  // keeps room for the largest stack of all kernels that ran, for every thread the GPU can hold at
-  // once: gigabytes. Whoever runs kernels holds that reserve while awake. Dropped by the last
-  // holder it goes back to the device, which waits for every running kernel, so nothing may run;
-  // the first to hold it again takes it back at once. A kernel launched without it takes it, too,
-  // but late, and fails where the memory is gone.
+
+  // A driver keeps room for the largest stack of all kernels that ran, for every thread the GPU can
+  // hold at once: gigabytes. Whoever runs kernels holds that reserve while awake. Dropped by the
+  // last holder it goes back to the device, which waits for every running kernel, so nothing may
+  // run; the first to hold it again takes it back at once. A kernel launched without it takes it,
+  // too, but late, and fails where the memory is gone.
   absl::Status HoldLocalMemory();  // kOutOfMemory: not held
   absl::Status DropLocalMemory();  // fails: still held. Without a holder: kInvalidArgument
   // The same without counting, for measuring it. Idempotent; on failure as before.
@@ -237,7 +237,7 @@ class Device {
   bool local_memory_released() const;
 
   // -- Streams and work
-  // --------------------------------------------------------------------------------
+
   absl::StatusOr<std::unique_ptr<Stream>> CreateStream(std::string name);
   // Waits until all work enqueued so far is done. kDeviceLost if some of it faulted. Not during
   // capture.
@@ -279,12 +279,12 @@ class Device {
   absl::Status HostFunction(Stream& stream, void (*function)(void*), void* argument);
 
   // -- Matrix products
-  // ---------------------------------------------------------------------------------
+
   absl::StatusOr<std::unique_ptr<GemmPlan>> PlanGemm(const GemmSpec& spec);
   absl::Status Gemm(Stream& stream, const GemmPlan& plan, const GemmOperands& operands);
 
   // -- Graphs
-  // ------------------------------------------------------------------------------------------
+
   // Work enqueued to `stream`, and to streams that wait for its events, is recorded from now on.
   // One capture a stream, kBusy otherwise. Until the end the calling thread allocates nothing here
   // (CreateChunk, AllocateHost) and waits for nothing (Synchronize): kUncapturable naming the call,
