@@ -89,6 +89,7 @@ std::string ReportText(const RunReport& r) {
   absl::StrAppendFormat(
       &out, "scratch: %s for all buckets of the lane (separate: %s), height / lower bound %.3f\n",
       FormatBytes(r.scratch_bytes), FormatBytes(r.scratch_sum_bytes), r.plan_ratio);
+  if (!r.synthetic.empty()) out += "\n" + r.synthetic;
   absl::StrAppendFormat(&out, "\n%-14s %6s %8s  %s\n", "graph", "nodes", "replays",
                         "pointers by class");
   for (const GraphLine& g : r.graphs) {

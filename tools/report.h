@@ -48,6 +48,7 @@ struct RunReport {
   StartPlan plan;       // made before the start, measured once serving
   std::uint64_t scratch_bytes = 0, scratch_sum_bytes = 0;
   double plan_ratio = 1;
+  std::string synthetic;  // of a synthetic stack: profiling and path gating; empty for others
   std::vector<GraphLine> graphs;
   std::vector<CycleLine> cycles;  // those that passed
   std::size_t prompts = 0;

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "graphs/manifest.h"
-#include "runtime/mla_model.h"
 #include "tools/progress.h"
 #include "tools/prompts.h"
 #include "tools/proofs.h"
+#include "tools/run_model.h"
 
 namespace holdfast {
 namespace {
@@ -157,6 +157,10 @@ absl::StatusOr<Failure> Prove(Engine& engine, const RunOptions& options, RunRepo
       if (Failure f = CompareOutputs(*golden, *now); f.failed()) return f;
       cycle.prompts_compared += prompts->count();
     }
+    // Every byte that a synthetic stack verified, in all steps so far.
+    if (absl::Status s = CheckSynthetic(engine); !s.ok()) {
+      return Failure{"synthetic", std::string(s.message())};
+    }
     report.cycles.push_back(std::move(cycle));
   }
   return Failure{};
@@ -197,14 +201,8 @@ absl::StatusOr<RunReport> Run(const RunOptions& options) {
   HOLDFAST_ASSIGN_OR_RETURN(const DType type, ChooseType(options.dtype, device->info().is_cuda));
   report.dtype = DTypeName(type);
 
-  HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<MlaModel> model, MlaModel::Open(options.model, type));
-  if (model->limits().vocab != 256) {
-    return MakeError({.kind = ErrorKind::kUnsupported,
-                      .object = options.model,
-                      .need = 256,
-                      .have = static_cast<std::uint64_t>(model->limits().vocab)},
-                     "text prompts need a byte-level model, with a vocabulary of 256");
-  }
+  HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
+                            OpenRunModel(options, device->info(), type));
   HOLDFAST_ASSIGN_OR_RETURN(
       const KvBudget budget,
       ChooseKvBudget(options.utilization, options.kv_bytes, options.kv_blocks));
@@ -212,7 +210,8 @@ absl::StatusOr<RunReport> Run(const RunOptions& options) {
   HOLDFAST_ASSIGN_OR_RETURN(engine_options.workspace_override,
                             ReadWorkspaceOverride(ProcessEnvironment()));
   // The same model once more: a plan reserves its spans in an arena of its own.
-  HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<MlaModel> planned, MlaModel::Open(options.model, type));
+  HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<Model> planned,
+                            OpenRunModel(options, device->info(), type));
   HOLDFAST_ASSIGN_OR_RETURN(report.plan,
                             PlanStart(device->info(), std::move(planned), engine_options));
   absl::StatusOr<std::unique_ptr<Engine>> engine =
@@ -224,6 +223,7 @@ absl::StatusOr<RunReport> Run(const RunOptions& options) {
   }
   if (!engine.ok()) return engine.status();
   HOLDFAST_RETURN_IF_ERROR(DescribeEngine(**engine, report));
+  HOLDFAST_ASSIGN_OR_RETURN(report.synthetic, SyntheticText(**engine));
   absl::StatusOr<Failure> failure = Prove(**engine, options, report);
   if (!failure.ok()) return failure.status();
   if (failure->failed()) report.failure = failure->Text();

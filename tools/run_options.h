@@ -21,6 +21,7 @@ std::map<std::string, Injection> InjectionsByName();
 struct RunOptions {
   // What runs
   std::string model;                 // folder with config.json and safetensors
+  std::string synthetic;             // or: layers of declared backends (runtime/synthetic_spec.h)
   std::vector<std::string> prompts;  // the user's, before the built-in ones
   std::int32_t max_tokens = 32;
   std::int32_t cycles = 3;

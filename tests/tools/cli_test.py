@@ -19,6 +19,7 @@ QUICK = ["--max-tokens", "4", "--max-batch", "16", "--host-capacity", "1GiB", "-
 def cases(model, device, scratch):
     """name -> (arguments, exit status, text that must appear, text that must not)"""
     run = ["run", "--model", model, "--device", device] + QUICK
+    synthetic = ["run", "--device", device, "--synthetic"]
     truncated = scratch / "truncated"
     shutil.copytree(model, truncated)
     data = (truncated / "model.safetensors").read_bytes()
@@ -41,6 +42,19 @@ def cases(model, device, scratch):
         "missing-model": (["run", "--model", str(scratch / "nowhere"), "--device", device], 2, "nowhere", "PASS"),
         "truncated-model": (["run", "--model", str(truncated), "--device", device], 2, "model.safetensors", "PASS"),
         "experts": (["run", "--model", str(experts), "--device", device], 2, "n_routed_experts", "PASS"),
+        "synthetic-passes": (synthetic + ["mla_sparse:heads=16,split_parts=2,layers=2+gated_delta_net"] + QUICK +
+                             ["--cycles", "3"], 0, "3/3 cycles\nPASS", "FAIL"),
+        "synthetic-gating": (synthetic + ["flashmla_sparse:heads=16"] + QUICK + ["--cycles", "1"], 0,
+                             "not reserved  prefill_context", "FAIL"),
+        "synthetic-profiling": (synthetic + ["mla_windowed+gated_delta_net"] + QUICK + ["--cycles", "1"], 0,
+                                "profiling: off: mla_windowed", "FAIL"),
+        "synthetic-flip-bit": (synthetic + ["gated_delta_net"] + QUICK + ["--cycles", "1", "--inject", "flip-bit"], 1,
+                               "FAIL: flip-bit", "PASS"),
+        "synthetic-grammar": (synthetic + ["mla_sparse:heads=-1"], 2,
+                              "heads is '-1'; must be a whole number in [1, 128]", "PASS"),
+        "synthetic-unknown": (synthetic + ["mla_sprase"], 2, "'mla_sprase'", "PASS"),
+        "synthetic-and-model": (run + ["--synthetic", "mla_sparse"], 2, "either --model DIR or --synthetic", "PASS"),
+        "no-model": (["run", "--device", device], 2, "either --model DIR or --synthetic", "PASS"),
         "no-cycles": (run + ["--cycles", "0"], 2, "--cycles", "PASS"),
         "empty-prompt": (run + ["--prompt", ""], 2, "--prompt", "PASS"),
         "long-prompt": (run + ["--prompt", "x" * 200], 2, "--prompt", "PASS"),

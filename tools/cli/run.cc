@@ -12,7 +12,10 @@ namespace {
 
 void AddRunFlags(CLI::App& run, RunOptions& o) {
   const CLI::AsSizeValue size(false);
-  run.add_option("--model", o.model, "folder with config.json and safetensors")->required();
+  run.add_option("--model", o.model, "folder with config.json and safetensors");
+  run.add_option("--synthetic", o.synthetic,
+                 "instead of --model: layers of declared backends, "
+                 "e.g. mla_sparse:heads=16,layers=2+gated_delta_net");
   run.add_option("--prompt", o.prompts, "text to continue; may be repeated");
   run.add_option("--max-tokens", o.max_tokens, "tokens to generate for each prompt")
       ->capture_default_str();
