@@ -143,7 +143,7 @@ TEST(PathGatingTest, TwoEnginesDifferByTheBlocksThatWerePredicted) {
   // Verifies: the same model with and without gating on the same device: the workspace's pages drop
   // by the net saving, and the cache has the gain in blocks, as computed before, within one block.
   const std::string spec = "mla_sparse:heads=16,split_parts=2,prefill_factor=8,layers=2";
-  const DeviceOptions small{.host_capacity_bytes = 40 * kMiB};
+  const DeviceOptions small{.host_capacity_bytes = 52 * kMiB};
   ASSERT_OK_AND_ASSIGN(SyntheticEngine gated,
                        MakeSyntheticEngine(spec, TightOptions(), TestHostDevice(small)));
   ASSERT_OK_AND_ASSIGN(SyntheticEngine ungated,
