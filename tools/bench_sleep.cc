@@ -29,8 +29,12 @@ absl::Status BadFlag(const std::string& flag, const std::string& why) {
 }
 
 // Touches host memory and frees it: what a machine that has run for a while has done. Many times
-// what is needed, as far as there is that much, because the system hands out other pages next time.
+// what is needed, as far as there is that much, because the system hands out other pages next time;
+// once a process.
 absl::Status WarmHostMemory(std::uint64_t needed) {
+  static std::uint64_t warmed_for = 0;
+  if (needed <= warmed_for) return absl::OkStatus();
+  warmed_for = needed;
   const std::uint64_t available = ReadHostLimits("/").available_bytes();
   const std::uint64_t bytes = std::min(kWarmTimes * needed, available - available / 10);
   const std::unique_ptr<char[]> memory(new (std::nothrow) char[bytes]);

@@ -99,6 +99,8 @@ absl::Status Rods::ReserveSpans() {
 }
 
 absl::Status Rods::LoadTables() {
+  // Sealing takes hashes: the driver loads their kernel now.
+  const holdfast::LedgerEvent event = ledger_.Measure(holdfast::kModulesOwner);
   holdfast::Stream& stream = lane_->stream();
   HOLDFAST_RETURN_IF_ERROR(
       device_.CopyToDevice(stream, arena_->range(conductivity_).base, table_.data(), kRodBytes));
