@@ -43,6 +43,11 @@ absl::StatusOr<std::vector<Completion>> Generator::Run() {
     if (pieces.empty()) break;
     HOLDFAST_RETURN_IF_ERROR(RunPass(Phase::kDecode, pieces));
   }
+  // The pages go back: no input names them any more. Whoever replays the largest bucket before the
+  // next wave runs pads.
+  InputBlock(engine_.ShapeOf({Phase::kDecode, engine_.options_.max_batch, 1, ""}),
+             reinterpret_cast<std::uint64_t>(engine_.host_input_->buffer.data()))
+      .FillWithPads();
   std::vector<Completion> completions;
   for (Sequence& sequence : sequences_) completions.push_back(std::move(sequence.completion));
   return completions;

@@ -145,7 +145,45 @@ std::uint64_t SyntheticStack::ScratchBound(const BatchShape& shape) const {
          AlignUp(static_cast<std::uint64_t>(shape.rows) * sizeof(std::uint64_t), kScratchAlignment);
 }
 
+std::vector<SyntheticStack::Weight> SyntheticStack::Weights() {
+  const auto vocab_bytes = static_cast<std::uint64_t>(options_.vocab) * sizeof(std::uint64_t);
+  std::vector<Weight> weights = {{&embed_, &embed_span_, vocab_bytes},
+                                 {&head_, &head_span_, vocab_bytes}};
+  for (Layer& layer : parts_) {
+    weights.push_back({&layer.weight, &layer.weight_span, kSyntheticWeightBytes});
+  }
+  return weights;
+}
+
+absl::Status SyntheticStack::ReserveSpans(Arena& arena) {
+  const auto reserve = [&arena](const std::string& name, const char* tag, Role role,
+                                std::uint64_t bytes) {
+    return arena.Reserve(
+        {.name = name, .tag = tag, .role = role, .bytes = bytes, .owner = "model"});
+  };
+  for (const Weight& weight : Weights()) {
+    HOLDFAST_ASSIGN_OR_RETURN(
+        *weight.span, reserve(weight.buffer->name, kWeightsTag, Role::kImmutable, weight.bytes));
+  }
+  HOLDFAST_ASSIGN_OR_RETURN(faults_span_,
+                            reserve("synthetic.faults", kPersistentTag, Role::kMutable,
+                                    fault_names_.size() * sizeof(PatternFault)));
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    parts_[i].persistent_spans.clear();
+    const std::vector<DeclaredRequest>& requests = layers_[i].declaration().persistent;
+    for (std::size_t r = 0; r < requests.size(); ++r) {
+      HOLDFAST_ASSIGN_OR_RETURN(
+          const SpanId span,
+          reserve(parts_[i].persistent[r].name, kPersistentTag, Role::kMutable, requests[r].bytes));
+      parts_[i].persistent_spans.push_back(span);
+    }
+  }
+  reserved_ = true;
+  return absl::OkStatus();
+}
+
 absl::Status SyntheticStack::Load(Arena& arena, const LoadOptions& options) {
+  HOLDFAST_RETURN_IF_ERROR(ReserveSpans(arena));
   HOLDFAST_RETURN_IF_ERROR(LoadWeights(arena, options));
   HOLDFAST_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream,
                             arena.device().CreateStream("persistent"));
@@ -156,30 +194,15 @@ absl::Status SyntheticStack::Load(Arena& arena, const LoadOptions& options) {
 }
 
 absl::Status SyntheticStack::LoadWeights(Arena& arena, const LoadOptions& options) {
-  struct Weight {
-    const Buffer* buffer;
-    SpanId* span;
-    std::uint64_t bytes;
-  };
-  const auto vocab_bytes = static_cast<std::uint64_t>(options_.vocab) * sizeof(std::uint64_t);
-  std::vector<Weight> weights = {{&embed_, &embed_span_, vocab_bytes},
-                                 {&head_, &head_span_, vocab_bytes}};
-  for (Layer& layer : parts_) {
-    weights.push_back({&layer.weight, &layer.weight_span, kSyntheticWeightBytes});
-  }
-  std::uint64_t total = 0;
+  const std::vector<Weight> weights = Weights();
+  std::uint64_t total = 0, largest = 0;
   for (const Weight& weight : weights) {
-    HOLDFAST_ASSIGN_OR_RETURN(*weight.span, arena.Reserve({.name = weight.buffer->name,
-                                                           .tag = kWeightsTag,
-                                                           .role = Role::kImmutable,
-                                                           .bytes = weight.bytes,
-                                                           .owner = "model"}));
     total += weight.bytes;
+    largest = std::max(largest, weight.bytes);
   }
   HOLDFAST_RETURN_IF_ERROR(arena.CommitTag(kWeightsTag));
   Device& device = arena.device();
-  HOLDFAST_ASSIGN_OR_RETURN(const HostBuffer staging,
-                            device.AllocateHost(std::max(kSyntheticWeightBytes, vocab_bytes)));
+  HOLDFAST_ASSIGN_OR_RETURN(const HostBuffer staging, device.AllocateHost(largest));
   HOLDFAST_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, device.CreateStream("weights"));
   std::uint64_t done = 0;
   for (const Weight& weight : weights) {
@@ -202,25 +225,6 @@ absl::Status SyntheticStack::LoadWeights(Arena& arena, const LoadOptions& option
 }
 
 absl::Status SyntheticStack::LoadPersistent(Arena& arena, Stream& stream) {
-  const auto reserve = [&arena](const std::string& name,
-                                std::uint64_t bytes) -> absl::StatusOr<SpanId> {
-    return arena.Reserve({.name = name,
-                          .tag = kPersistentTag,
-                          .role = Role::kMutable,
-                          .bytes = bytes,
-                          .owner = "model"});
-  };
-  HOLDFAST_ASSIGN_OR_RETURN(
-      faults_span_, reserve("synthetic.faults", fault_names_.size() * sizeof(PatternFault)));
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    parts_[i].persistent_spans.clear();
-    const std::vector<DeclaredRequest>& requests = layers_[i].declaration().persistent;
-    for (std::size_t r = 0; r < requests.size(); ++r) {
-      HOLDFAST_ASSIGN_OR_RETURN(const SpanId span,
-                                reserve(parts_[i].persistent[r].name, requests[r].bytes));
-      parts_[i].persistent_spans.push_back(span);
-    }
-  }
   HOLDFAST_RETURN_IF_ERROR(arena.CommitTag(kPersistentTag));  // new pages read as zero: no fault
   for (const Layer& layer : parts_) {
     for (std::size_t r = 0; r < layer.persistent_spans.size(); ++r) {
@@ -238,7 +242,7 @@ absl::Status SyntheticStack::LoadPersistent(Arena& arena, Stream& stream) {
 
 absl::StatusOr<std::unique_ptr<ModelPass>> SyntheticStack::PlanPass(const BatchShape& shape,
                                                                     bool /*deterministic*/) {
-  if (arena_ == nullptr) {
+  if (!reserved_) {
     return MakeError({.kind = ErrorKind::kInternal, .object = "model"},
                      "planned before it was loaded");
   }

@@ -68,6 +68,7 @@ class SyntheticStack : public Model {
   std::vector<AttentionDeclaration> declarations() const override;
   std::vector<GroupSpec> groups() const override;
   std::uint64_t ScratchBound(const BatchShape& shape) const override;
+  absl::Status ReserveSpans(Arena& arena) override;
   absl::Status Load(Arena& arena, const LoadOptions& options) override;
   // kInvalidArgument (need, have) for a shape beyond the limits the layers are declared for.
   absl::StatusOr<std::unique_ptr<ModelPass>> PlanPass(const BatchShape& shape,
@@ -101,6 +102,13 @@ class SyntheticStack : public Model {
   SyntheticStack(std::vector<DeclaredLayer> layers, SyntheticCacheMap caches,
                  const SyntheticOptions& options);
   Buffer MakeBuffer(const std::string& name);
+  // A tensor of the weights, all of them in one order.
+  struct Weight {
+    const Buffer* buffer;
+    SpanId* span;
+    std::uint64_t bytes;
+  };
+  std::vector<Weight> Weights();
   absl::Status LoadWeights(Arena& arena, const LoadOptions& options);
   absl::Status LoadPersistent(Arena& arena, Stream& stream);
 
@@ -114,6 +122,7 @@ class SyntheticStack : public Model {
   std::vector<Layer> parts_;              // [layer]
   std::vector<Buffer> cache_buffers_;     // [cache]
   Buffer embed_, head_;
+  bool reserved_ = false;
   Arena* arena_ = nullptr;  // set by Load
   SpanId embed_span_, head_span_, faults_span_;
 };
