@@ -18,7 +18,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kDeadline{60};
 constexpr int kTouchers = 8;
 constexpr std::uint64_t kPageBytes = 4096;
-constexpr std::uint64_t kWarmTimes = 64;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -28,32 +27,38 @@ absl::Status BadFlag(const std::string& flag, const std::string& why) {
   return MakeError({.kind = ErrorKind::kInvalidArgument, .object = flag}, why);
 }
 
-// Touches host memory and frees it: what a machine that has run for a while has done. Many times
-// what is needed, as far as there is that much, because the system hands out other pages next time;
-// once a process.
-absl::Status WarmHostMemory(std::uint64_t needed) {
-  static std::uint64_t warmed_for = 0;
-  if (needed <= warmed_for) return absl::OkStatus();
-  warmed_for = needed;
-  const std::uint64_t available = ReadHostLimits("/").available_bytes();
-  const std::uint64_t bytes = std::min(kWarmTimes * needed, available - available / 10);
-  const std::unique_ptr<char[]> memory(new (std::nothrow) char[bytes]);
-  if (memory == nullptr) {
-    return MakeError(
-        {.kind = ErrorKind::kOutOfHostMemory, .object = "--host-memory", .need = bytes},
-        "cannot be warmed");
+// Several times what a first sleep needs: the system hands out other pages than were freed last.
+constexpr std::uint64_t kWarmTimes = 4;
+
+// Host memory that this process has touched. Freed right before it is needed: a virtual machine may
+// give free pages back to its host within seconds, and they are cold again.
+class WarmHostMemory {
+ public:
+  static absl::StatusOr<WarmHostMemory> Touch(std::uint64_t needed) {
+    WarmHostMemory warm;
+    const std::uint64_t bytes =
+        std::min(kWarmTimes * needed, ReadHostLimits("/").available_bytes() / 2);
+    warm.memory_.reset(new (std::nothrow) char[bytes]);
+    if (warm.memory_ == nullptr) {
+      return MakeError(
+          {.kind = ErrorKind::kOutOfHostMemory, .object = "--host-memory", .need = bytes},
+          "cannot be warmed");
+    }
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kTouchers; ++t) {
+      threads.emplace_back([memory = warm.memory_.get(), bytes, t] {
+        volatile char* const page = memory;
+        for (std::uint64_t at = t * kPageBytes; at < bytes; at += kTouchers * kPageBytes)
+          page[at] = 1;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return warm;
   }
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kTouchers; ++t) {
-    threads.emplace_back([&memory, bytes, t] {
-      volatile char* const page = memory.get();
-      for (std::uint64_t at = t * kPageBytes; at < bytes; at += kTouchers * kPageBytes)
-        page[at] = 1;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return absl::OkStatus();
-}
+
+ private:
+  std::unique_ptr<char[]> memory_;
+};
 
 absl::StatusOr<TimedTransition> TimeSleep(BenchArena& bench, const std::string& tag) {
   const Clock::time_point start = Clock::now();
@@ -117,11 +122,15 @@ absl::StatusOr<SleepResult> RunSleepCase(Device& device, const SleepCase& c) {
   SleepResult result{.asked = c};
   HOLDFAST_ASSIGN_OR_RETURN(const MemoryUse at_start, device.Memory());
   ShowStage(absl::StrCat(c.name, ": making contents"));
-  if (c.warm_host) HOLDFAST_RETURN_IF_ERROR(WarmHostMemory(c.arena.kept_bytes));
+  WarmHostMemory warm;
+  if (c.warm_host) {
+    HOLDFAST_ASSIGN_OR_RETURN(warm, WarmHostMemory::Touch(c.arena.kept_bytes));
+  }
   HOLDFAST_ASSIGN_OR_RETURN(std::unique_ptr<BenchArena> bench,
                             BenchArena::Create(device, c.arena, c.through_pool));
   result.kept_bytes = bench->kept_bytes();
   result.mapped_kept_bytes = bench->mapped_kept_bytes();
+  warm = {};
 
   const Clock::time_point start = Clock::now();
   if (c.pool == PoolChoice::kPrepared) {
