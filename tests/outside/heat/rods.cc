@@ -32,8 +32,11 @@ std::int32_t RealOf(std::int32_t rods) { return rods == 1 ? 1 : rods - 1; }
 
 absl::StatusOr<std::unique_ptr<Rods>> Rods::Create(holdfast::Device& device, Mistake mistake) {
   std::unique_ptr<Rods> rods(new Rods(device, mistake));
-  HOLDFAST_RETURN_IF_ERROR(rods->MakeArena());
-  HOLDFAST_RETURN_IF_ERROR(rods->ReserveSpans());
+  {  // streams and pinned buffers are the context's
+    const holdfast::LedgerEvent event = rods->ledger_.Measure(holdfast::kContextOwner);
+    HOLDFAST_RETURN_IF_ERROR(rods->MakeArena());
+    HOLDFAST_RETURN_IF_ERROR(rods->ReserveSpans());
+  }
   HOLDFAST_RETURN_IF_ERROR(rods->LoadTables());
   HOLDFAST_RETURN_IF_ERROR(rods->Capture());
   return rods;
