@@ -72,6 +72,14 @@ void AppendCycle(std::string* out, std::size_t index, const CycleLine& c) {
       c.prompts_compared);
 }
 
+nlohmann::json SettingsJson(const std::vector<EffectiveSetting>& settings) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const EffectiveSetting& s : settings) {
+    out.push_back({{"name", s.name}, {"value", s.value}, {"origin", s.origin}});
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string ReportText(const RunReport& r) {
@@ -89,6 +97,9 @@ std::string ReportText(const RunReport& r) {
   absl::StrAppendFormat(
       &out, "scratch: %s for all buckets of the lane (separate: %s), height / lower bound %.3f\n",
       FormatBytes(r.scratch_bytes), FormatBytes(r.scratch_sum_bytes), r.plan_ratio);
+  for (const EffectiveSetting& setting : r.settings) {
+    absl::StrAppend(&out, setting.name, " = ", setting.value, " (", setting.origin, ")\n");
+  }
   if (!r.synthetic.empty()) out += "\n" + r.synthetic;
   absl::StrAppendFormat(&out, "\n%-14s %6s %8s  %s\n", "graph", "nodes", "replays",
                         "pointers by class");
@@ -176,6 +187,7 @@ std::string ReportJson(const RunReport& r) {
         {"height_over_bound", r.plan_ratio}}},
       {"ledger", LedgerJson(r.ledger)},
       {"plan", StartPlanJson(r.plan)},
+      {"settings", SettingsJson(r.settings)},
       {"prompts", r.prompts},
       {"tokens", r.tokens},
       {"sample", {{"prompt", Printable(r.sample_prompt)}, {"text", Printable(r.sample_text)}}},

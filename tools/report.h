@@ -11,6 +11,7 @@
 #include "allocator/arena.h"
 #include "allocator/ledger.h"
 #include "allocator/residency.h"
+#include "allocator/workspace_override.h"
 #include "runtime/engine.h"
 #include "runtime/start_plan.h"
 #include "tools/dictionary.h"
@@ -44,8 +45,9 @@ struct RunReport {
   std::map<std::string, double> seconds;  // by stage of the start
   std::vector<TagBytes> tags;
   KvPlan kv;
-  LedgerReport ledger;  // once serving
-  StartPlan plan;       // made before the start, measured once serving
+  LedgerReport ledger;                     // once serving
+  StartPlan plan;                          // made before the start, measured once serving
+  std::vector<EffectiveSetting> settings;  // of the workspace, and where each comes from
   std::uint64_t scratch_bytes = 0, scratch_sum_bytes = 0;
   double plan_ratio = 1;
   std::string synthetic;  // of a synthetic stack: profiling and path gating; empty for others

@@ -64,6 +64,9 @@ EngineOptions MakeEngineOptions(const RunOptions& options, const KvBudget& budge
                        .on_load = ShowFraction,
                        .plant_stale_pointer = options.inject == Injection::kStalePointer};
   engine.set_kv_budget(budget);
+  engine.on_setting = [&report](const EffectiveSetting& setting) {
+    report.settings.push_back(setting);
+  };
   // Each stage lasts until the next begins.
   engine.on_stage = [&report, last = std::string(),
                      since = Clock::now()](const std::string& stage) mutable {

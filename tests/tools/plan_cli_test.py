@@ -7,6 +7,7 @@ line for bad input; and `holdfast run`, whose figures stand beside the planned o
 
 import argparse
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -112,6 +113,20 @@ def check_run(tool, model, device, path):
     return found
 
 
+def check_override(tool, model, device):
+    """The workspace's environment: the value in effect is said, one below the need is refused with both figures."""
+    found = []
+    for value, status, said in (("8MiB", 0, "HOLDFAST_WORKSPACE_BYTES = 8388608 (environment)"),
+                                ("4KiB", 2, "HOLDFAST_WORKSPACE_BYTES"), ("lots", 2, "lots")):
+        done = subprocess.run([tool, "run", "--model", model, "--device", device, "--max-tokens", "2", "--max-batch",
+                               "4", "--host-capacity", "1GiB", "--max-sequence", "128", "--cycles", "1",
+                               "--no-scribble"], capture_output=True, text=True,
+                              env=dict(os.environ, HOLDFAST_WORKSPACE_BYTES=value))
+        if done.returncode != status or said not in done.stdout + done.stderr:
+            found.append(f"override {value}: exit status {done.returncode}: {done.stdout}{done.stderr}")
+    return found
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("holdfast")
@@ -129,6 +144,7 @@ def main():
                 failures.append(f"{name}: exit status {done.returncode} instead of {status}; it says\n{said[:2000]}")
         failures += check_difference(args.holdfast, args.model)
         failures += check_run(args.holdfast, args.model, args.device, scratch / "run.json")
+        failures += check_override(args.holdfast, args.model, args.device)
     print("\n".join(failures) or "all passed")
     sys.exit(1 if failures else 0)
 
