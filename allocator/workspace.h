@@ -72,8 +72,8 @@ struct WorkspaceOptions {
   std::uint64_t persistent_bytes = 64 * kKiB;  // address space of all persistent resources
   std::uint64_t chunk_bytes = 256 * kMiB;
   std::string tag = "workspace";
-  // Lays 0xFF (NaN in every float type) under each lease at its begin and, outside of steps, at its
-  // end; outside of steps the next lease also looks whether it is still there (and waits for that).
+  // Lays 0xFF (NaN in every float type) under each lease at its begin. Outside of steps also at its
+  // end, which waits for it, and the next lease looks whether it is still there (and waits).
   bool poison = kPoisonByDefault;
   WorkspaceOverride overrides;  // from ReadWorkspaceOverride
   SettingSink on_setting;       // told the values in effect, at Create and at Lock; may be null

@@ -150,13 +150,17 @@ absl::StatusOr<WorkspaceLease> WorkspaceManager::Count(Slot& slot, const std::st
 }
 
 absl::Status WorkspaceManager::EndLease(const LeaseRecord& record, Stream* stream) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   HOLDFAST_ASSIGN_OR_RETURN(Slot* const slot, Find(record.slot));
   if (!options_.poison || stream == nullptr || record.total_bytes == 0) return absl::OkStatus();
   absl::Status filled;
   if (record.pins.load() == 0) {
     filled = arena_.device().Fill(*stream, slot->range.base, kPoisonByte, record.total_bytes);
-    if (filled.ok()) return filled;
+    if (filled.ok()) {
+      // The lease is still in the gate: no page goes before the poison lies.
+      lock.unlock();
+      return arena_.device().Synchronize(*stream);
+    }
   }
   slot->poisoned_bytes = 0;  // somebody uses it still, or it could not be laid: nothing to look at
   return filled;
