@@ -7,6 +7,7 @@ gets one clear line and the rest goes on, reports are well-formed, and wrong inp
 
 import argparse
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -22,14 +23,18 @@ class Test:
     def __init__(self, args, folder):
         self.args, self.folder, self.failed = args, pathlib.Path(folder), 0
 
-    def run(self, *words, device=None):
+    def run(self, *words, device=None, crashes=False):
         command = [self.args.holdfast, "check", "--device", device or self.args.device, *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=600)
+        env = dict(os.environ)
+        if crashes:  # as a signal, and not as a report of the address sanitizer's
+            env["ASAN_OPTIONS"] = ":".join(filter(None, [env.get("ASAN_OPTIONS"), "handle_segv=0"]))
+        return subprocess.run(command, capture_output=True, text=True, timeout=600, env=env)
 
     def plugin(self, name, *words):
         # Only the good one has kernels for a GPU.
         device = None if name == "good" else "host"
-        return self.run("--plugin", pathlib.Path(self.args.plugins) / f"{name}.so", *words, device=device)
+        return self.run("--plugin", pathlib.Path(self.args.plugins) / f"{name}.so", *words, device=device,
+                        crashes=name.startswith("crash"))
 
     def expect(self, what, true, done=None):
         if not true:
