@@ -19,6 +19,7 @@
 // - A step is enqueued many times: eagerly, to be captured, and to be captured at other addresses.
 //   It does the same each time, takes every address from the context of that call, and stores none.
 //   It allocates nothing on the device and waits for nothing.
+// - Parameters without padding: its bytes differ from call to call, and so would the captured words.
 // - Outputs depend on the inputs and on contents alone, not on how often a step ran.
 // - Functions return 0, or a number of your own for an error. None is called from two threads.
 // - The declared sizes are held to: memory behind each span is watched while the steps run.

@@ -19,6 +19,7 @@ struct FlowParams {
   std::int32_t rods;
   std::int32_t adds_to_scratch;  // planted: adds to what `flow` held before
   std::int32_t pads_count;       // planted: the last rod warms all others, pad or not
+  std::int32_t zero = 0;         // in place of padding, which is noise in a captured word
 };
 
 // warmth[r][i] += flow[r][i - 1] - flow[r][i] + sources[i], 0 for pads; log = warmth; ++*steps.
@@ -30,6 +31,7 @@ struct SettleParams {
   std::uint64_t* steps;      // one
   const std::int32_t* real;  // one
   std::int32_t rods;
+  std::int32_t zero = 0;  // in place of padding
 };
 
 void FlowHost(const FlowParams& params);
