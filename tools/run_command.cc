@@ -64,9 +64,6 @@ EngineOptions MakeEngineOptions(const RunOptions& options, const KvBudget& budge
                        .on_load = ShowFraction,
                        .plant_stale_pointer = options.inject == Injection::kStalePointer};
   engine.set_kv_budget(budget);
-  engine.on_setting = [&report](const EffectiveSetting& setting) {
-    report.settings.push_back(setting);
-  };
   // Each stage lasts until the next begins.
   engine.on_stage = [&report, last = std::string(),
                      since = Clock::now()](const std::string& stage) mutable {
@@ -217,6 +214,10 @@ absl::StatusOr<RunReport> Run(const RunOptions& options) {
                             OpenRunModel(options, device->info(), type));
   HOLDFAST_ASSIGN_OR_RETURN(report.plan,
                             PlanStart(device->info(), std::move(planned), engine_options));
+  // Told by the engine alone: the plan makes a workspace, too.
+  engine_options.on_setting = [&report](const EffectiveSetting& setting) {
+    report.settings.push_back(setting);
+  };
   absl::StatusOr<std::unique_ptr<Engine>> engine =
       Engine::Create(*device, std::move(model), engine_options);
   if (IsErrorKind(engine.status(), ErrorKind::kForeignPointer)) {
